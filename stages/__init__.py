@@ -13,7 +13,9 @@ import argparse
 import errno
 import io
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 from pipeline.errors import InputError
@@ -60,6 +62,16 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
             file=sys.stderr,
         )
         sys.exit(128 + interruption.number)
+
+
+@contextmanager
+def unedited(*paths: Path) -> Iterator[None]:
+    """Raise `InputError` at the end if a file was edited meanwhile: DVC would take the edit for what was read."""
+    before = [path.read_bytes() for path in paths]
+    yield
+    for path, content in zip(paths, before, strict=True):
+        if path.read_bytes() != content:
+            raise InputError(f"{path} was edited while this command worked. Run the same command again.")
 
 
 def _interrupt(number: int, _: FrameType | None) -> None:

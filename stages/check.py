@@ -16,7 +16,7 @@ from pipeline.machine.hardware import Hardware, device, this_machine
 from pipeline.machine.left_out import left_out
 from pipeline.records.blocks import SPEED
 from pipeline.sentences import Said, sentence
-from pipeline.store.plan import missing_runs
+from pipeline.store.plan import NUMERICS, missing_runs
 from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
 from pipeline.study.engines import ENGINES
@@ -27,7 +27,6 @@ from stages import run
 FIXED_SECONDS, MIN_SPEED_SECONDS, PYTHON_SECONDS = 35.0, 55.0, 0.087
 USUAL_SHARE = 0.7  # of the budget: intervals are often narrow enough before it is spent
 NUMERICS_SECONDS = {"facts": 30.0, "trials": 45.0, "all": 90.0}
-NUMERICS = Path("results/numerics.json")
 
 
 def main(_: argparse.Namespace) -> None:

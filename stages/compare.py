@@ -4,15 +4,27 @@ import argparse
 from pathlib import Path
 
 from pipeline.comparison.comparing import compare_runs
+from pipeline.machine.left_out import study_as_made
+from pipeline.records.blocks import SPEED
 from pipeline.sentences import Said, sentence
-from stages import run
+from pipeline.store.plan import made_otherwise
+from pipeline.study.schema import PARAMS
+from stages import run, unedited
 
 
 def main(_: argparse.Namespace) -> None:
-    tables, files = compare_runs()
+    study = study_as_made()
+    with unedited(PARAMS):
+        runs, speeds = made_otherwise(study)
+        tables, files = compare_runs(without=runs, without_speed=speeds)
     Path("results").mkdir(exist_ok=True)
     for name, text in files.items():
         Path(name).write_text(text, encoding="utf-8", newline="")
+    missing = {str(key.directory) for key in study.runs() if not key.directory.exists()}
+    places = {"left_out": [*(str(key.directory) for key in runs), *(str(SPEED / name) for name in speeds)]}
+    for what, names in (places | {"missing": sorted(missing)}).items():
+        if names:
+            print(sentence(Said(f"compare.{what}", {"names": names})))
     faults = [row.timing_fault for row in tables.runs if row.timing_fault]
     if faults:
         numbers = {"num_left_out": len(faults), "num_runs": len(tables.runs), "why": sorted(set(faults))}

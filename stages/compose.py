@@ -11,6 +11,7 @@ from pipeline.errors import InputError
 from pipeline.files.writing import whole
 from pipeline.machine.environment import installed_engine
 from pipeline.machine.hardware import this_machine
+from pipeline.store.kept import AT_WORK, alone
 from pipeline.study.engines import ENGINES
 from pipeline.study.schema import PARAMS, load_study
 from stages import run
@@ -90,12 +91,24 @@ def in_small(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def replace_params(text: str) -> None:
-    """Write `text` to params.yaml if it is a valid study, and keep a copy of the old file."""
-    with whole(PARAMS) as partial:
-        partial.write_text(text, encoding="utf-8")
-        load_study(partial)
-        if PARAMS.exists() and PARAMS.read_bytes() != partial.read_bytes():
-            print(f"{PARAMS} is composed from conf/; what was there is in {_keep(PARAMS)}")
+    """Write `text` to params.yaml if it is a valid study, and keep a copy of the old file.
+
+    Raises:
+        InputError: the study is not valid, or another command works on the study that is there.
+    """
+    if PARAMS.exists() and PARAMS.read_text(encoding="utf-8") == text:
+        return
+    try:
+        with alone(AT_WORK, waits=False), whole(PARAMS) as partial:
+            partial.write_text(text, encoding="utf-8")
+            load_study(partial)
+            if PARAMS.exists():
+                print(f"{PARAMS} is composed from conf/; what was there is in {_keep(PARAMS)}")
+    except BlockingIOError:
+        raise InputError(
+            f"another command works in this folder on the study in {PARAMS}, which is left as it is. Wait for the end "
+            "of that command, or end it; then run this command again."
+        ) from None
 
 
 def _keep(params: Path) -> Path:

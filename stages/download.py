@@ -7,26 +7,29 @@ from pipeline.data.datasets import DATA
 from pipeline.errors import InputError
 from pipeline.machine.engine_choice import choose_engine
 from pipeline.machine.processes import call
-from pipeline.store.identity import of_data
-from pipeline.store.kept import is_made, seal
+from pipeline.store.identity import check_current, of_data
+from pipeline.store.kept import at_work, is_made, seal
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import load_study
 from stages import run
 
 
 def main(arguments: argparse.Namespace) -> None:
-    known = load_study().datasets  # a faulty study starts nothing, not even a download
-    if arguments.dataset not in known:
-        raise InputError(f"--dataset: must be one of {', '.join(known)}. Received: {arguments.dataset}")
-    prepare(arguments.dataset, known[arguments.dataset])
-
-
-def prepare(name: str, source: DatasetSource) -> None:
-    """Prepare the data set `name` under data/, unless this source and this code have made it already."""
-    of = of_data(name, source)
+    name = arguments.dataset
+    of = of_data(name, source := source_of(name))
     if not is_made(DATA / name, of):
-        seal(call(prepare_arrays, name, source), of)
+        with at_work():
+            folder = call(prepare_arrays, name, source)
+        check_current({name: of}, {name: of_data(name, source_of(name))})
+        seal(folder, of)
     print(f"{DATA / name} is ready")
+
+
+def source_of(name: str) -> DatasetSource:
+    known = load_study().datasets  # a faulty study starts nothing, not even a download
+    if name not in known:
+        raise InputError(f"--dataset: must be one of {', '.join(known)}. Received: {name}")
+    return known[name]
 
 
 def prepare_arrays(name: str, source: DatasetSource) -> Path:

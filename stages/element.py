@@ -3,7 +3,6 @@
 import argparse
 import os
 import sys
-from pathlib import Path
 
 from pipeline.campaign.elements import elements, in_words
 from pipeline.errors import InputError
@@ -23,8 +22,6 @@ def main(arguments: argparse.Namespace) -> None:
     command = [sys.executable, "-m", f"stages.{every[arguments.number][0]}", *every[arguments.number][1:]]
     if every[arguments.number][0] == "collect":
         command += ["--wait", str(arguments.wait)]
-    # If a repository surrounds this folder, its commit is not the commit of the code here.
-    os.environ["GIT_CEILING_DIRECTORIES"] = str(Path.cwd().parent)
     os.execv(sys.executable, command)  # noqa: S606
 
 

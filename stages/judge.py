@@ -2,12 +2,20 @@
 
 import argparse
 
+from pipeline.claims.claims_file import CLAIMS
 from pipeline.claims.verdicts import VERDICTS, judge_results, verdicts_text
-from stages import run
+from pipeline.errors import InputError
+from pipeline.machine.left_out import study_as_made
+from pipeline.store.plan import NUMERICS, has_other_numerics
+from pipeline.study.schema import PARAMS
+from stages import run, unedited
 
 
 def main(_: argparse.Namespace) -> None:
-    VERDICTS.write_text(verdicts_text(judge_results()), encoding="utf-8")
+    with unedited(PARAMS, CLAIMS):
+        if has_other_numerics(study_as_made()):
+            raise InputError(f"{NUMERICS} was made by another study or by other code. Make it again: dvc repro")
+        VERDICTS.write_text(verdicts_text(judge_results()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from pipeline.files.writing import write_whole
@@ -16,11 +15,11 @@ from pipeline.machine.hardware import this_machine
 from pipeline.machine.left_out import study_here
 from pipeline.machine.processes import call, shares
 from pipeline.numerics.facts import KERAS_POLICIES
-from pipeline.store.identity import of_numerics
+from pipeline.store.identity import check_current, of_numerics
+from pipeline.store.kept import at_work
+from pipeline.store.plan import NUMERICS
 from pipeline.study.schema import Study
 from stages import run
-
-NUMERICS = Path("results/numerics.json")
 
 
 def main(_: argparse.Namespace) -> None:
@@ -29,7 +28,9 @@ def main(_: argparse.Namespace) -> None:
     if is_there(of):
         print(f"{NUMERICS} is made already")
         return
-    found = find(study)
+    with at_work():
+        found = find(study)
+    check_current({"numerics": of}, {"numerics": of_numerics(study_here(), device_here())})
     found = {"schema_version": 4, "identity": of, "sha256": digest_of(found)} | found
     NUMERICS.parent.mkdir(exist_ok=True)
     write_whole(NUMERICS, json.dumps(found, indent=2) + "\n")

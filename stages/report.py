@@ -6,11 +6,13 @@ from pathlib import Path
 
 import nbformat
 
+from pipeline.claims.claims_file import CLAIMS
 from pipeline.files.writing import write_whole
 from pipeline.report.rendering import execute, render
-from stages import run
+from pipeline.report.status import REPORT
+from pipeline.study.schema import PARAMS
+from stages import run, unedited
 
-REPORT = Path("results/report.html")
 EXPLORABLE = Path("results/report.ipynb")  # the notebook behind the report: every cell can be edited and run again
 RECOMPUTED = Path("recomputed.html")
 
@@ -19,7 +21,8 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.archive:
         report_on(arguments.archive)
         return
-    notebook = execute(Path())
+    with unedited(PARAMS, CLAIMS):
+        notebook = execute(Path())
     nbformat.write(notebook, EXPLORABLE)
     REPORT.write_text(render(notebook), encoding="utf-8")
     print(f"{REPORT} is written, and {EXPLORABLE} to explore")

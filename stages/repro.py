@@ -11,7 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import IO, cast
 
+from pipeline.machine.left_out import study_as_made
 from pipeline.machine.processes import end_with_starter
+from pipeline.store.kept import at_work
+from pipeline.store.plan import stopped_once, unmade
 from stages import Interrupted, run
 from stages.summary import summarise
 
@@ -24,6 +27,7 @@ REMEDIES = {
     "acquire lock|is busy, it is being blocked": "Another DVC command works in this folder. "
     f"Wait until it has ended, or end it; {AGAIN}",
     "is not a git repository": f"DVC works in a git repository. Clone this project with git, or run: git init; {AGAIN}",
+    "was edited while": "Run `make repro` again: it makes what is missing, and what is finished stays.",
     r"dvc\.lock": f"Remove dvc.lock: finished runs are found in .cache/; {AGAIN}",
 }
 
@@ -35,11 +39,12 @@ def main(_: argparse.Namespace) -> None:
 
 def make() -> int:
     """Check, finish and sum up the study in this folder; return an exit status for `make`."""
-    if not is_checked():
-        from stages.check import check  # takes half a second to import
+    with at_work():
+        if not is_checked():
+            from stages.check import check  # takes half a second to import
 
-        check()
-    status, words = run_dvc()
+            check()
+        status, words = finish()
     if status:
         print(f"what to do: {remedy(words)}", file=sys.stderr)
         return exit_status(words) or 1
@@ -47,6 +52,28 @@ def make() -> int:
     CHECKED.write_text(asked_for(), encoding="utf-8")
     summarise()
     return 0
+
+
+def finish() -> tuple[int, str]:
+    """Run `dvc repro` until it has finished the study that is in params.yaml at its end; return as `run_dvc` does.
+
+    DVC takes an edit that was made while a stage ran for what the stage read. So ask afterwards what is missing. Also
+    try once more what the time limit of an earlier command has ended.
+    """
+    stopped = stopped_once(study_as_made())
+    asked = asked_for()
+    status, words = run_dvc()
+    if not status and (asked_for() != asked or unmade(study_as_made())):
+        status, words = run_dvc()
+    if status:
+        return status, words
+    study = study_as_made()
+    again = [*unmade(study), *(stage for stage in stopped_once(study) if stage in stopped)]
+    if again:
+        status, words = run_dvc("--force", "--single-item", *dict.fromkeys(again))
+        if not status:
+            status, words = run_dvc()
+    return status, words
 
 
 def is_checked() -> bool:
@@ -60,14 +87,17 @@ def asked_for() -> str:
     return hashlib.sha256(b"\n".join([*texts, os.environ.get("ENGINE", "").encode()])).hexdigest()
 
 
-def run_dvc() -> tuple[int, str]:
+def run_dvc(*words: str) -> tuple[int, str]:
     """Run `dvc repro` and show its errors; return its exit status, and the errors that it and its stages printed.
+
+    Args:
+        words: options and stages of `dvc repro`.
 
     Raises:
         Interrupted: a signal came; all processes of the study have ended.
     """
     with subprocess.Popen(
-        [sys.executable, "-m", "dvc", "repro"],
+        [sys.executable, "-m", "dvc", "repro", *words],
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",

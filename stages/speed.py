@@ -10,16 +10,16 @@ from pipeline.machine.hardware import driver, this_machine
 from pipeline.machine.left_out import study_here
 from pipeline.records.blocks import SPEED
 from pipeline.statistics.speeds import speeds_of
-from pipeline.store.identity import of_speed
-from pipeline.store.kept import obtain, set_aside
+from pipeline.store.identity import SPEED as SPEED_CODE
+from pipeline.store.identity import Identity, check_current, check_read, of_speed
+from pipeline.store.kept import at_work, made, obtain_as_read, set_aside
+from pipeline.store.plan import is_final, num_stops_of_speed
+from pipeline.study.schema import Study
 from stages import run
 
 
 def main(arguments: argparse.Namespace) -> None:
-    study, name = study_here(), arguments.benchmark
-    if name not in study.benchmarks:
-        raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {name}")
-
+    study, name = planned(arguments.benchmark), arguments.benchmark
     if name not in study.timed_benchmarks:
         if (SPEED / name).exists():
             set_aside(SPEED / name)
@@ -27,20 +27,36 @@ def main(arguments: argparse.Namespace) -> None:
         (SPEED / name / "untimed.txt").write_text("The study does not time this benchmark.\n", encoding="utf-8")
         return
 
-    def make(folder: Path) -> None:
+    def identify() -> Identity:
+        return of_speed(study, name, device_here(), driver())
+
+    def make(of: Identity, folder: Path) -> None:
         from pipeline.speed.measuring import measure_benchmark, write_measurement
 
         side_by_side = this_machine().kind != "tpu"  # only one process can use a TPU
-        measurement = measure_benchmark(study, name, folder, side_by_side, partial(print, flush=True))
-        write_measurement(measurement, folder)
+        check = partial(check_read, study, name, SPEED_CODE, of)
+        measurement = measure_benchmark(study, name, folder, side_by_side, partial(print, flush=True), check)
+        stopped = None if arguments.again else made(SPEED / name, of, lambda _: True)
+        write_measurement(measurement, folder, num_stops=num_stops_of_speed(stopped) if stopped else 0)
         half_width = speeds_of(study, name, measurement.blocks).half_width()
         known = "no speed interval" if half_width is None else f"speed in this sitting to ±{100 * half_width:.1f} %"
         launches = f"{len(measurement.launches)} launches in {measurement.spent_seconds:.0f} s"
         print(f"{name}: {known} after {launches}: {measurement.ended_because}")
 
-    of = of_speed(study, name, device_here(), driver())
-    if obtain(SPEED / name, of, make, again=arguments.again) != "made":
+    with at_work():
+        of, how = obtain_as_read(SPEED / name, identify, make, is_final, arguments.again)
+    if how != "made":
         print(f"{name}: its speed is measured already")
+    study = planned(name)
+    check_current({name: of}, {name: identify()})
+
+
+def planned(name: str) -> Study:
+    """Return the study in this folder. Raise `InputError` if it has no benchmark `name`."""
+    study = study_here()
+    if name not in study.benchmarks:
+        raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {name}")
+    return study
 
 
 if __name__ == "__main__":

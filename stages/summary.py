@@ -1,5 +1,6 @@
 """Print in a few lines what the finished study found, and write results/status.json for programs."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any, cast
@@ -11,9 +12,11 @@ STATUS, REPORT = Path("results/status.json"), Path("results/report.html")
 
 
 def what_was_found() -> dict[str, Any]:
-    """Return the content of `results/status.json`; write it anew if the report is newer."""
-    if STATUS.exists() and STATUS.stat().st_mtime > REPORT.stat().st_mtime:
-        return cast(dict[str, Any], json.loads(STATUS.read_bytes()))
+    """Return the content of `results/status.json`; write it anew if it is not about this report."""
+    if STATUS.exists():
+        found = cast(dict[str, Any], json.loads(STATUS.read_bytes()))
+        if found.get("report_sha256") == hashlib.sha256(REPORT.read_bytes()).hexdigest():
+            return found
     from pipeline.report.results import load_results  # takes a second to import
     from pipeline.report.status import status, write_status
 

@@ -13,10 +13,10 @@ from pipeline.machine.hardware import this_machine
 from pipeline.machine.left_out import left_out, study_here, write_left_out
 from pipeline.machine.processes import call
 from pipeline.records.run_record import RunRecord
-from pipeline.store.identity import Identity, of_runs
-from pipeline.store.kept import made, obtain, set_aside
+from pipeline.store.identity import Identity, check_current, of_runs
+from pipeline.store.kept import at_work, made, obtain_as_read, set_aside
 from pipeline.store.making import FailedRunError, Makers
-from pipeline.store.plan import check_packages, keeps_limit
+from pipeline.store.plan import check_packages, keeps_limit, num_stops
 from pipeline.store.progress import RunProgress
 from pipeline.study.benchmark import Imported
 from pipeline.study.schema import RunKey, Study, load_study
@@ -24,13 +24,10 @@ from stages import run
 
 
 def main(arguments: argparse.Namespace) -> None:
-    whole, study, name = load_study(), study_here(), arguments.benchmark
-    if name not in study.benchmarks:
-        raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {name}")
-    wanted = of_runs(study, name)
+    name = arguments.benchmark
+    whole, study, wanted = planned(arguments)
     if arguments.run:
         take_memory_as_needed()  # several such commands may share a GPU; their times are not used
-        wanted = {key: of for key, of in wanted.items() if f"{key.variant}/{key.seed}" == arguments.run}
         variant = arguments.run.partition("/")[0]
         if why := left_out(whole).get(variant):
             print(f"{variant} is left out: {why}")
@@ -40,14 +37,30 @@ def main(arguments: argparse.Namespace) -> None:
             raise InputError(f"--run: must be VARIANT/SEED, a run of {name}. Received: {arguments.run}")
     if study.runs_at_once.get(name, 1) > 1:
         take_memory_as_needed()
-    make_all(study, name, wanted)
+    with at_work():
+        made = make_all(study, name, wanted)
+    whole, study, wanted = planned(arguments)
+    check_current(made, wanted)
     write_left_out(whole, name)
     if not arguments.run:
         remove_others(Path("runs", name), wanted)
 
 
-def make_all(study: Study, name: str, wanted: dict[RunKey, Identity]) -> None:
-    """Put every wanted run in place, from the store or by training.
+def planned(arguments: argparse.Namespace) -> tuple[Study, Study, dict[RunKey, Identity]]:
+    """Read the study. Return it whole, then without what is left out here, and the identities of the wanted runs."""
+    whole, study, name = load_study(), study_here(), arguments.benchmark
+    if name not in study.benchmarks:
+        raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {name}")
+    wanted = of_runs(study, name)
+    if arguments.run:
+        wanted = {key: of for key, of in wanted.items() if f"{key.variant}/{key.seed}" == arguments.run}
+    return whole, study, wanted
+
+
+def make_all(study: Study, name: str, wanted: dict[RunKey, Identity]) -> dict[RunKey, Identity]:
+    """Put every wanted run in place, from the store or by training; return the identities of the runs in place.
+
+    A file that is edited meanwhile gives the runs that read it other identities than those wanted.
 
     Raises:
         InputError: a run can't be made, or was made with other versions of the packages.
@@ -62,28 +75,32 @@ def make_all(study: Study, name: str, wanted: dict[RunKey, Identity]) -> None:
     took = {key: read_record(folder).times.run_seconds for key, folder in there.items()}
     num_epochs = {variant: study.benchmarks[name].num_epochs_of(study.variants[variant]) for variant in study.variants}
     failed: dict[RunKey, FailedRunError] = {}
+    in_place: dict[RunKey, Identity] = {}
     if not wanted:
-        return
+        return in_place
     print(f"{name}: {len(missing)} of {len(wanted)} runs to make", flush=True)
     at_once = study.runs_at_once.get(name, 1) if study.fits(this_machine().memory_bytes) else 1
     progress = RunProgress(missing, took, num_epochs, at_once)
     with ThreadPoolExecutor(at_once) as pool, Makers(study, at_once) as makers:
 
-        def make(key: RunKey, folder: Path) -> None:
+        def make(key: RunKey, of: Identity, folder: Path) -> None:
             progress.begin(key)
-            makers.make(key, partial(progress.grow, key), folder)
+            stopped = made(key.directory, of, lambda _: True)
+            makers.make(key, of, partial(progress.grow, key), folder, num_stops(study, stopped) if stopped else 0)
             progress.end(key, read_record(folder))
 
-        def have(key: RunKey, of: Identity) -> None:
+        def have(key: RunKey) -> None:
             if any(not error.by_signal for error in failed.values()):  # a fault of the code would fail every run
                 return
             try:
-                obtain(key.directory, of, partial(make, key), counts)
+                in_place[key], _ = obtain_as_read(
+                    key.directory, lambda: of_runs(study, name)[key], partial(make, key), counts
+                )
             except FailedRunError as error:
                 failed[key] = error
 
         try:
-            for done in as_completed([pool.submit(have, *each) for each in wanted.items()]):
+            for done in as_completed([pool.submit(have, key) for key in wanted]):
                 done.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -92,6 +109,7 @@ def make_all(study: Study, name: str, wanted: dict[RunKey, Identity]) -> None:
         for key, fault in failed.items():
             print(f"error: {key.directory}: {fault}", file=sys.stderr)
         sys.exit(1)
+    return in_place
 
 
 def read_record(folder: Path) -> RunRecord:

@@ -221,6 +221,7 @@ def planned_record(key: RunKey, study: Study | None = None, **changes) -> RunRec
         "startup_seconds": 1.0,
         "run_seconds": 10.0,
         "max_run_seconds": None,
+        "num_stops": 0,
         "peak_memory_bytes": 2**20,
         "peak_memory_kind": "resident_set",
         "skipped_steps": 0,

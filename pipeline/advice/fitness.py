@@ -1,7 +1,8 @@
 """Build a model under each policy before training: check it, find layers that depart from the policy, time a step."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
@@ -14,6 +15,7 @@ import numpy as np
 
 from pipeline.data.batches import WholeBatches
 from pipeline.errors import InputError
+from pipeline.study import user_code
 from pipeline.study.benchmark import Benchmark, Imported
 from pipeline.study.schema import Study
 from pipeline.study.variant import POLICIES, PolicyName, Variant
@@ -25,25 +27,25 @@ NUM_STEPS = 4
 
 
 def check(study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int) -> None:
-    """Build and compile the model of benchmark `name` under each of its policies, and predict two images.
+    """Build the model of benchmark `name` under each of its policies, predict two images and train on them.
 
     A model that runs out of memory is not refused, because its runs will record that outcome.
 
     Raises:
-        InputError: the model can't be imported, called or built; it does not fit the images, the classes or a policy;
-            it imports modules that lie next to its `source`; or the optimizer refuses its arguments.
+        InputError: the model can't be imported, called, built or trained; it does not fit the images, the classes or
+            a policy; it reads files that lie next to its `source`; or the optimizer refuses its arguments.
     """
     benchmark = study.benchmarks[name]
-    for variant in _one_a_policy(study.variants_of(name).values()):
-        try:
-            model = _build(benchmark, variant, image_shape[-1], num_classes)
-            _check_predictions(model, name, benchmark, variant.policy, image_shape)
-        except Exception as error:
-            if not engine.is_out_of_memory(error):
-                raise
-            print(f"{name}: {variant.policy} does not fit into memory here; its runs will say so in their records")
+    with user_code.files_read() as paths:
+        for variant in _one_a_policy(study.variants_of(name).values()):
+            with _outcome_or_refusal(name, variant.policy) as says:
+                model = _build(benchmark, variant, image_shape[-1], num_classes)
+                images = _check_predictions(model, name, benchmark, variant.policy, image_shape)
+                engine.try_step(model, images, np.zeros(len(images), np.int64))
+            if says:
+                print(f"{name}: {variant.policy} does not fit into memory here; its runs will say so in their records")
     if isinstance(benchmark.model, Imported):
-        _check_beside(name, Path(benchmark.model.source))
+        _check_beside(name, Path(benchmark.model.source), paths)
 
 
 def look(
@@ -54,7 +56,7 @@ def look(
     Print which layers depart from the policy. If a policy's batch does not fit into memory, both times are 0.
 
     Raises:
-        InputError: the model can't be imported or built, or does not fit the classes or a policy.
+        InputError: the model can't be imported, built or trained, or does not fit the classes or a policy.
     """
     benchmark = study.benchmarks[name]
     rng = np.random.default_rng(0)
@@ -64,7 +66,7 @@ def look(
     for variant in _one_a_policy(study.variants.values()):
         times = [perf_counter()]
         keras.utils.clear_session()  # gives layers the names that a summary shows
-        try:
+        with _outcome_or_refusal(name, variant.policy):
             model = _build(benchmark, variant, image_shape[-1], num_classes)
             for _ in range(NUM_STEPS):
                 model.train_on_batch(images, labels)  # returns the loss, and so waits for the device
@@ -72,9 +74,6 @@ def look(
             for sentence in examine(model, variant.policy):
                 print(f"{variant.policy}: {sentence}", flush=True)
             _check_predictions(model, name, benchmark, variant.policy, image_shape)
-        except Exception as error:
-            if not engine.is_out_of_memory(error):
-                raise
         seconds = [after - before for before, after in pairwise(times)]
         found[variant.policy] = (seconds[0], min(seconds[1:])) if len(seconds) == NUM_STEPS else (0.0, 0.0)
     return found
@@ -82,6 +81,27 @@ def look(
 
 def _one_a_policy(variants: Iterable[Variant]) -> Iterable[Variant]:
     return {variant.policy: variant for variant in variants}.values()
+
+
+@contextmanager
+def _outcome_or_refusal(name: str, policy: PolicyName) -> Iterator[list[str]]:
+    """Turn errors inside the block into an `InputError` that names the policy; add lack of memory to the yielded list.
+
+    Lack of memory is an outcome of runs.
+    """
+    outcome: list[str] = []
+    try:
+        yield outcome
+    except InputError:
+        raise
+    except Exception as error:  # whatever the layers and the engine raise
+        if not engine.is_out_of_memory(error):
+            reason = (str(error).strip().splitlines() or [""])[0]
+            raise InputError(
+                f"{name}: Keras can't train this model under {policy}: {type(error).__name__}: {reason}. Change the "
+                f"model, or leave the variants of {policy} out"
+            ) from error
+        outcome.append("out_of_memory")
 
 
 def _build(benchmark: Benchmark, variant: Variant, num_channels: int, num_classes: int) -> keras.Model:
@@ -93,28 +113,32 @@ def _build(benchmark: Benchmark, variant: Variant, num_channels: int, num_classe
 
 def _check_predictions(
     model: keras.Model, name: str, benchmark: Benchmark, policy: PolicyName, image_shape: tuple[int, int, int]
-) -> None:
-    """Predict two images, and refuse a model whose dtypes or probabilities are not as they must be."""
+) -> np.ndarray:
+    """Predict two images and return them. Refuse a model whose dtypes or probabilities are not as they must be."""
     images = np.random.default_rng(0).integers(0, 256, (2, *image_shape), np.uint8)
     probabilities = engine.predict(model, WholeBatches(images, 2))
     check_model(name, benchmark, policy, observed_dtypes(model, str(probabilities.dtype)), probabilities)
+    return images
 
 
-def _check_beside(name: str, source: Path) -> None:
-    """Refuse modules imported from the folder around `source`, because editing them would not retrain anything."""
+def _check_beside(name: str, source: Path, paths: Set[str]) -> None:
+    """Refuse files read from the folder around `source`, because editing them would not retrain anything.
+
+    Args:
+        paths: of all files that were read.
+    """
     source = source.resolve()
     known = [Path(part).resolve() for part in (source, *PROJECT_FOLDERS, sys.prefix, sys.base_prefix)]
-    files = {
-        Path(file).resolve() for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))
-    }
     beside = sorted(
         str(file.relative_to(source.parent))
-        for file in files
-        if file.is_relative_to(source.parent) and not any(file.is_relative_to(folder) for folder in known)
+        for file in map(Path, paths)
+        if file.is_relative_to(source.parent)
+        and file.is_file()
+        and not any(file.is_relative_to(folder) for folder in known)
     )
     if beside:
         raise InputError(
-            f"{name}: the model imports {', '.join(beside)}, which is next to {source.name} but not in `source`, so an "
+            f"{name}: the model reads {', '.join(beside)}, which is next to {source.name} but not in `source`, so an "
             "edit there would not retrain anything. Put all files into one folder, and name that folder as `source`."
         )
 

@@ -4,14 +4,12 @@ The jobs of a cluster know only these numbers. The numbers follow from the study
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from pipeline.machine.left_out import read_left_out
 from pipeline.records.blocks import SPEED
-from pipeline.store.plan import missing_runs
+from pipeline.store.plan import NUMERICS, missing_runs
 from pipeline.study.schema import Study
 
-NUMERICS = Path("results/numerics.json")
 Element = Sequence[str]  # a module of `stages` and its arguments
 
 

@@ -1,7 +1,7 @@
 """Turn the runs and blocks in a folder into the tables of the study: one row per run, one row per pair."""
 
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -53,18 +53,26 @@ class Measured(NamedTuple):
         return device(self.environment)
 
 
-def compare_runs(root: Path = Path()) -> tuple[Tables, dict[str, str]]:
+def compare_runs(
+    root: Path = Path(), without: Collection[RunKey] = (), without_speed: Collection[str] = ()
+) -> tuple[Tables, dict[str, str]]:
     """Return the tables of the study under `root`, and the text of each file to write, by path from `root`.
 
     Cells are empty if nothing was run or measured for them.
+
+    Args:
+        without: runs that are left out.
+        without_speed: benchmarks whose speed is left out.
 
     Raises:
         InputError: nothing was run or measured; or a file is damaged, contradicts itself, or does not fit the others.
     """
     study = study_as_made(root)
-    runs = read_runs(study, root)
+    runs = read_runs(study, root, without)
     measured = {
-        name: _read_measured(study, name, root) for name in study.timed_benchmarks if (root / SPEED / name).exists()
+        name: _read_measured(study, name, root)
+        for name in study.timed_benchmarks
+        if name not in without_speed and (root / SPEED / name).exists()
     }
     if not runs and not measured:
         raise InputError(f"{root / 'runs'} has no run of the study, {root / SPEED} has no speed. Make them: dvc repro")

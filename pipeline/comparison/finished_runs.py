@@ -2,7 +2,7 @@
 
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,12 +25,15 @@ class Run(NamedTuple):
     predicted: np.ndarray
 
 
-def read_runs(study: Study, root: Path = Path()) -> dict[RunKey, Run]:
-    """Return the finished runs of the study under `root`. Raise `InputError` if files are damaged or disagree."""
+def read_runs(study: Study, root: Path = Path(), without: Collection[RunKey] = ()) -> dict[RunKey, Run]:
+    """Return the finished runs of the study under `root`, but for those in `without`.
+
+    Raise `InputError` if files are damaged or disagree.
+    """
     labels: dict[str, np.ndarray] = {}
     found = {}
     for key in study.runs():
-        if (root / key.directory).exists():
+        if key not in without and (root / key.directory).exists():
             record = read_record(key, root)
             found[key] = Run(record, read_epochs(record, root), read_predictions(record, root, labels))
     return found

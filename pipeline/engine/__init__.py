@@ -5,7 +5,9 @@ Keras, because it suppresses the engine's start-up messages.
 """
 
 import os
+import sys
 
+from pipeline.engine.loading import check_installed
 from pipeline.errors import InputError
 
 NAME = os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -26,3 +28,4 @@ except ModuleNotFoundError as error:
     if error.name not in ("jax", "tensorflow"):
         raise
     raise InputError(f"engine: {error.name} is not installed here; see `make help` for the engines.") from None
+check_installed(*(sys.modules[name] for name in ("keras", "numpy", NAME)))

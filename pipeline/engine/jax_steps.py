@@ -45,6 +45,12 @@ def gradients(model: Any, images: Any, labels: Any) -> list[Any]:
     return list(jax.jit(jax.grad(scaled_loss))(trainable))
 
 
+def try_step(model: Any, images: Any, labels: Any) -> None:
+    """Trace a training step of a compiled model without compiling it, which takes seconds."""
+    step, first_state = training_step(model)
+    jax.eval_shape(step, first_state(), images, labels)
+
+
 def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
     """Return a function for a compiled Keras model's training step, and one that updates the model afterwards.
 

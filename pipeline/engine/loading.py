@@ -1,9 +1,14 @@
 """Load an engine silently, without the packages that it imports just in case."""
 
 import contextlib
+import importlib.metadata
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from pipeline.errors import InputError
 
 
 @contextlib.contextmanager
@@ -34,3 +39,23 @@ def without(*packages: str) -> Iterator[None]:
     finally:
         for package in absent:
             sys.modules.pop(package, None)
+
+
+def check_installed(*modules: ModuleType) -> None:
+    """Refuse a package that Python imports from elsewhere than where it is installed.
+
+    The version that a run's identity and record hold would not be that of the imported code.
+    """
+    for module in modules:
+        folder = Path(str(module.__file__)).resolve().parent
+        installed = set()
+        for distribution in (module.__name__, f"{module.__name__}-cpu"):
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                found = importlib.metadata.distribution(distribution).locate_file(module.__name__)
+                installed.add(Path(str(found)).resolve())
+        if folder not in installed:
+            raise InputError(
+                f"engine: {module.__name__} is imported from {folder}, which is not where it is installed "
+                f"({', '.join(map(str, installed)) or 'nowhere'}). Records would name another version. Remove that "
+                "folder from PYTHONPATH, or install it as a package."
+            )

@@ -17,6 +17,7 @@ from pipeline.machine.hardware import Hardware, cpu_features, cpu_model, device,
 from pipeline.study.engines import ENGINES
 
 REQUIREMENTS = Path("requirements")
+CODE = ("pipeline", "requirements", "stages")  # all that makes a run, besides its study, data and own model
 NUM_CPUS = len(os.sched_getaffinity(0))  # counted before a run that shares the machine is limited to its part
 VARIABLES = (  # prefixes of variables that change what libraries compute, or how fast
     *("CUBLAS_", "CUDA_LAUNCH_BLOCKING", "CUDNN_", "DNNL_", "GLIBC_TUNABLES", "JAX_", "KMP_", "LD_PRELOAD"),
@@ -52,7 +53,7 @@ def describe(accelerators: Sequence[Mapping[str, str]], packages: Mapping[str, s
         "runtime": runtime,
         "lock_sha256": hashlib.sha256(lock.read_bytes()).hexdigest() if lock.exists() else None,
         "image": image_identity(),
-        "git_commit": _git_commit(),
+        **_git_state(),
     }
 
 
@@ -82,11 +83,20 @@ def _identified(accelerators: Sequence[Mapping[str, str]]) -> list[dict[str, Any
     ]
 
 
-def _git_commit() -> str | None:
+def _git_state() -> dict[str, Any]:
+    """Return the commit of this project's own repository, and the files of code that differ from it."""
+
+    def git(*words: str) -> list[str]:
+        return subprocess.run(["git", *words], capture_output=True, text=True, check=True).stdout.splitlines()
+
     try:
-        return subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
+        folder, commit = git("rev-parse", "--show-toplevel", "HEAD")
+        if Path(folder).resolve() == Path.cwd().resolve():  # otherwise another repository surrounds this folder
+            changed = git("status", "--porcelain", "--untracked-files=all", "--", *CODE)
+            return {"git_commit": commit, "git_changed": [line[3:] for line in changed]}
+    except (OSError, ValueError, subprocess.CalledProcessError):
+        pass
+    return {"git_commit": None, "git_changed": []}
 
 
 def variables() -> dict[str, str]:

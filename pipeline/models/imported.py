@@ -1,19 +1,25 @@
 """Build a model with a function that the user wrote."""
 
+import contextlib
 import difflib
 import itertools
-from collections.abc import Mapping
+import random
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 
 from pipeline import engine
 from pipeline.errors import InputError
 from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
 
+# Keras's global settings, which keras.config.set_<name> changes for the rest of the process.
+SETTINGS = ("dtype_policy", "epsilon", "floatx", "image_data_format")
 # Methods that a subclass of keras.Model may override. A run would ignore the overrides and use Keras's own methods.
 STEPS = ("call", "compute_loss", "compute_metrics", "test_step", "train_step")
 REBUILD = """
@@ -49,24 +55,73 @@ def build(model: Imported, spec: ModelSpec) -> keras.Model:
     Raises:
         InputError: the function can't be imported or called, or the model it returns does not fit `spec`.
     """
-    module = user_code.load_module(model.module, Path(model.source))
-    function = getattr(module, model.function, None)
-    if not callable(function):
-        near = difflib.get_close_matches(model.function, dir(module), n=1, cutoff=0.0)
-        where = model.name.partition(":")[0]
-        raise InputError(f"{where} has no function {model.function}. Did you mean {' or '.join(near)}?")
-    policy = keras.config.dtype_policy()
-    try:
-        network = function(spec)
-    except InputError:
-        raise
-    except Exception as error:  # whatever the user's code raises
-        if engine.is_out_of_memory(error):  # lack of memory is an outcome, not an error
+    with _unchanged_settings(model.name), _own_seed(model.name, spec.seed):
+        module = user_code.load_module(model.module, Path(model.source))
+        function = getattr(module, model.function, None)
+        if not callable(function):
+            near = difflib.get_close_matches(model.function, dir(module), n=1, cutoff=0.0)
+            where = model.name.partition(":")[0]
+            raise InputError(f"{where} has no function {model.function}. Did you mean {' or '.join(near)}?")
+        try:
+            network = function(spec)
+        except InputError:
             raise
-        raise InputError(f"{model.name} failed for {spec}: {type(error).__name__}: {error}") from error
+        except (Exception, SystemExit) as error:  # whatever the user's code raises
+            if engine.is_out_of_memory(error):  # lack of memory is an outcome, not an error
+                raise
+            raise InputError(f"{model.name} failed for {spec}: {user_code.in_words(error)}") from error
     _check(model.name, network, spec)
-    _check_follows(model.name, network, policy)
+    _check_follows(model.name, network, keras.config.dtype_policy())
     return keras.Model(network.inputs, network.outputs, name=network.name)  # a Sequential becomes functional
+
+
+@contextlib.contextmanager
+def _unchanged_settings(name: str) -> Iterator[None]:
+    """Undo changes of `SETTINGS` inside the block, and refuse the code that made them."""
+    before = {setting: getattr(keras.config, setting)() for setting in SETTINGS}
+    yield
+    changed = {setting: now for setting in SETTINGS if (now := getattr(keras.config, setting)()) != before[setting]}
+    for setting in changed:
+        getattr(keras.config, f"set_{setting}")(before[setting])
+    for setting, value in changed.items():
+        value = getattr(value, "name", value)
+        raise InputError(
+            f"{name} calls keras.config.set_{setting}({value!r}), which would hold for float32 and for every other "
+            "variant alike. Remove the call: the study sets the policy, and all else stays as Keras has it."
+        )
+
+
+@contextlib.contextmanager
+def _own_seed(name: str, seed: int) -> Iterator[None]:
+    """Refuse code that seeds random numbers with anything but the run's `seed`: all seeds would start alike."""
+    modules = {"keras.utils": keras.utils, "random": random, "numpy.random": np.random}
+    functions = {(where, "set_random_seed" if where == "keras.utils" else "seed"): of for where, of in modules.items()}
+    if "tensorflow" in sys.modules:
+        functions["tensorflow.random", "set_seed"] = sys.modules["tensorflow"].random
+    calls: list[str] = []
+
+    def watched(call: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def noting(*arguments: Any, **options: Any) -> Any:
+            given = [*arguments, *options.values()]
+            if given and given[0] not in (None, seed):
+                calls.append(f"{call}({given[0]!r})")
+            return original(*arguments, **options)
+
+        return noting
+
+    originals = {key: getattr(of, key[1]) for key, of in functions.items()}
+    try:
+        for (where, function), of in functions.items():
+            setattr(of, function, watched(f"{where}.{function}", originals[where, function]))
+        yield
+    finally:
+        for key, of in functions.items():
+            setattr(of, key[1], originals[key])
+    if calls:
+        raise InputError(
+            f"{name} calls {calls[0]}, so all seeds would start from the same weights. Remove the call: random "
+            "numbers are seeded with spec.seed before your function is called."
+        )
 
 
 def _check(name: str, network: Any, spec: ModelSpec) -> None:
@@ -82,6 +137,17 @@ def _check(name: str, network: Any, spec: ModelSpec) -> None:
         raise InputError(
             f"{name} returns {type(network).__name__}, which defines its own {' and '.join(own)}. Runs train with "
             "Keras's own steps, which would ignore it. Return a plain keras.Model"
+        )
+    if network.compiled:
+        raise InputError(
+            f"{name} returns a compiled model. Runs compile it with the study's optimizer and with cross-entropy, which "
+            "would drop its own loss and optimizer. Return the model without calling compile; load_model takes "
+            "compile=False"
+        )
+    if (num_images := network.inputs[0].shape[0]) is not None:
+        raise InputError(
+            f"{name} must take any number of images, because training, validation and tests have batches of their own: "
+            f"make its input by keras.Input(spec.image_shape). Received: batches of {num_images} alone"
         )
     for what, tensors, shape in (
         ("take one input, images", network.inputs, spec.image_shape),

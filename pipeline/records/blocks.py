@@ -100,12 +100,16 @@ class Launch(Untrusted):
 
 
 class Circumstances(Untrusted):
-    """Hold what a benchmark's `blocks.csv` does not say. Early measurements have more keys, which nothing reads."""
+    """Hold what a benchmark's `blocks.csv` does not say. Early measurements have more keys, which nothing reads.
+
+    `num_stops` counts how many measurements in a row ended with a process stopped at the study's time limit.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
     schema_version: Literal[2] = 2
     launches: Annotated[list[Launch], Field(min_length=1, max_length=MAX_LAUNCHES)]
+    num_stops: Count = 0
 
 
 def besides_images(seconds: float, num_images: int, fewer_seconds: float, num_fewer: int) -> float:

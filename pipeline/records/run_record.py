@@ -103,6 +103,7 @@ class Environment(TypedDict):
     lock_sha256: Sha256 | None
     image: dict[str, str | bool | None] | None
     git_commit: str | None
+    git_changed: NotRequired[list[str]]  # files of code that differed from the commit; early records don't say
 
 
 # A run may outlast its limit by this much, because no limit is set until the process reports where it trains.
@@ -128,12 +129,14 @@ class Times(Part):
 
     `startup_seconds` counts from the start of the process to the first step, and `run_seconds` to the record.
     `run_seconds` includes the epochs that an earlier process trained. A `too_slow` run was ended at the study's
-    `max_run_seconds`. `fault` says why these times can't be used, or is None.
+    `max_run_seconds`, `num_stops` times in a row (0 if that was not counted). `fault` says why these times can't be
+    used, or is None.
     """
 
     startup_seconds: Seconds | None = None
     run_seconds: Seconds
     max_run_seconds: Seconds | None
+    num_stops: Count = 0
     fault: str | None
 
     def contradictions(self, outcome: str) -> Iterator[str]:

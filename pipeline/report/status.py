@@ -1,5 +1,6 @@
 """Count what a study found, and write a summary for programs to `results/status.json`."""
 
+import hashlib
 import json
 from collections import Counter
 from pathlib import Path
@@ -12,7 +13,7 @@ from pipeline.report.recommendation import recommend
 from pipeline.report.results import Results, ended_at
 from pipeline.sentences import Said, sentence, sentences
 
-STATUS = Path("results/status.json")
+STATUS, REPORT = Path("results/status.json"), Path("results/report.html")
 # Verdicts in the order of the bar at the top of the report, from confirmed to not testable.
 VERDICTS = (
     "reproduced",
@@ -46,8 +47,14 @@ def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
         **tally(results),
         "device": describe_device(results.environments[0]),
         "finished_at": ended_at(results),
-        "report": "results/report.html",
+        "report": str(REPORT),
+        "report_sha256": digest_of_report(),
     }
+
+
+def digest_of_report() -> str | None:
+    """Return the SHA-256 of the report, or None if there is none."""
+    return hashlib.sha256(REPORT.read_bytes()).hexdigest() if REPORT.exists() else None
 
 
 def table(results: Results) -> dict[str, Any]:

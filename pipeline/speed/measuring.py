@@ -29,8 +29,17 @@ ENDED: dict[int, Outcome] = {-signal.SIGALRM: "too_slow", -signal.SIGKILL: "out_
 UNFINISHED = "so_far.json"  # the launches of an interrupted measurement
 
 
+def do_nothing() -> None:
+    pass
+
+
 def measure_benchmark(
-    study: Study, benchmark: str, folder: Path, side_by_side: bool, say: Callable[[str], None]
+    study: Study,
+    benchmark: str,
+    folder: Path,
+    side_by_side: bool,
+    say: Callable[[str], None],
+    check_read: Callable[[], None] = do_nothing,
 ) -> Measurement:
     """Train every variant of `benchmark` in turns, the baseline in two processes, for as long as the study says.
 
@@ -39,6 +48,8 @@ def measure_benchmark(
 
     Args:
         side_by_side: whether processes of all variants may live at once.
+        check_read: called in each process once it has read data, code and model. It can be pickled, and raises an
+            error if one of them was edited meanwhile.
 
     Raises:
         InputError: a process failed for a reason other than its memory or time limit, or the baseline's process ended
@@ -65,7 +76,7 @@ def measure_benchmark(
         @contextmanager
         def start(names: Sequence[str]) -> Iterator[dict[str, Train]]:
             try:
-                yield {name: Trained(lines[name], study, benchmark, trained[name]) for name in names}
+                yield {name: Trained(lines[name], study, benchmark, trained[name], check_read) for name in names}
             finally:
                 for name in names:
                     lines[name].end()
@@ -98,8 +109,8 @@ class Trained:
 
     where: Mapping[str, Any] | None = None
 
-    def __init__(self, line: Line, study: Study, benchmark: str, variant: str) -> None:
-        self._line, self._work = line, (study, benchmark, variant, os.getpid())
+    def __init__(self, line: Line, study: Study, benchmark: str, variant: str, check_read: Callable[[], None]) -> None:
+        self._line, self._work = line, (study, benchmark, variant, os.getpid(), check_read)
         self._variant, self._has_started = variant, False
 
     def __call__(self, task: Task) -> Block:
@@ -118,7 +129,9 @@ class Trained:
         raise InputError(f"the process that trained {self._variant} ended ({answer}); see its output above")
 
 
-def train_variant(pipe: Any, study: Study, benchmark: str, variant: str, root_pid: int) -> None:
+def train_variant(
+    pipe: Any, study: Study, benchmark: str, variant: str, root_pid: int, check_read: Callable[[], None]
+) -> None:
     """Train blocks of a variant in this process, one for each task that comes through `pipe`.
 
     All descendants of process `root_pid` belong to this measurement.
@@ -135,7 +148,7 @@ def train_variant(pipe: Any, study: Study, benchmark: str, variant: str, root_pi
         "images_on_device": engine.keeps_images(num_train_bytes(recipe.dataset, recipe.split)),
     }
     pipe.send(where)
-    train_blocks(study, benchmark, variant, chain([first], tasks), pipe.send, root_pid=root_pid)
+    train_blocks(study, benchmark, variant, chain([first], tasks), pipe.send, root_pid, check_read)
 
 
 def _tasks(pipe: Any, max_seconds: float) -> Iterator[Task]:
@@ -155,10 +168,15 @@ def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> b
     return is_narrow and len(speeds.num_turns) >= MIN_SETTLED_LAUNCHES
 
 
-def write_measurement(measurement: Measurement, folder: Path) -> None:
-    """Write `blocks.csv`, one row per block, and `measurement.json` with the launches."""
+def write_measurement(measurement: Measurement, folder: Path, num_stops: int = 0) -> None:
+    """Write `blocks.csv`, one row per block, and `measurement.json` with the launches.
+
+    Args:
+        num_stops: how many measurements before this one ended with a process stopped at the study's time limit.
+    """
     rows = csv_text(list(PlacedBlock.model_fields), (block.model_dump() for block in measurement.blocks))
     (folder / "blocks.csv").write_text(rows, encoding="utf-8")
-    found = Circumstances(launches=measurement.launches)
+    is_stopped = any(block.outcome == "too_slow" for block in measurement.blocks)
+    found = Circumstances(launches=measurement.launches, num_stops=num_stops + 1 if is_stopped else 0)
     (folder / "measurement.json").write_text(found.model_dump_json(indent=2) + "\n", encoding="utf-8")
     (folder / UNFINISHED).unlink(missing_ok=True)

@@ -199,12 +199,16 @@ def train_blocks(
     tasks: Iterator[Task],
     answer: Callable[[Block], None],
     root_pid: int | None = None,
+    check_read: Callable[[], None] = lambda: None,
 ) -> None:
     """Train a warm-up block, then a block for each of `tasks`. Pass each block but the warm-up to `answer`.
 
     Lack of memory or a loss that is not finite ends the training with a block that reports it, not with an error. The
-    descendants of process `root_pid` wait for their turns and don't count as a disturbance.
+    descendants of process `root_pid` wait for their turns and don't count as a disturbance. `check_read` is called once
+    data, code and model are read.
     """
     if study.compilation_cache:
         engine.keep_compiled(COMPILED)
-    _Trainee(study, benchmark, variant, tasks, answer, root_pid).train()
+    trainee = _Trainee(study, benchmark, variant, tasks, answer, root_pid)
+    check_read()
+    trainee.train()

@@ -16,7 +16,7 @@ import psutil
 from pipeline.errors import InputError
 from pipeline.files.writing import write_whole
 from pipeline.machine.hardware import free_gpu_bytes
-from pipeline.records.blocks import MAX_LAUNCHES, MAX_TURNS, REPEAT, Block, EndReason, Launch, PlacedBlock
+from pipeline.records.blocks import MAX_LAUNCHES, MAX_TURNS, Block, EndReason, Launch, PlacedBlock
 from pipeline.statistics.speeds import MIN_LAUNCHES
 
 # docs/decisions/speed-in-turns.md explains the sizes of blocks and launches.
@@ -275,9 +275,10 @@ def take_turns(
 ) -> Measurement:
     """Train the variants in turns until `is_settled` or the budget is spent, for at least `MIN_LAUNCHES` launches.
 
-    Side by side, a launch has one process for each variant. In every turn, each trains a block. In a row, one process after another trains all its blocks of the launch. Every second launch in a row
-    reverses the order of the launch before it. So these launches come in pairs, and at least four are made. A variant
-    that fails takes no further part. If the baseline fails, nothing more can be compared, and the measurement ends.
+    Side by side, a launch has one process for each variant. In every turn, each trains a block. In a row, one process
+    after another trains all its blocks of the launch. Every second launch in a row reverses the order of the launch
+    before it. So these launches come in pairs, and at least four are made. A variant that fails takes no further part.
+    If the baseline fails, nothing more can be compared, and the measurement ends.
 
     Args:
         start: starts one process for each named variant.

@@ -6,18 +6,22 @@ needs an engine.
 
 import importlib.metadata
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pipeline.data.datasets import read_description
+from pipeline.errors import InputError
 from pipeline.files.code import digest, file_digest, with_imports
 from pipeline.machine.engine_choice import SWITCH
 from pipeline.machine.environment import image_identity, installed_engine, variables
+from pipeline.study.configuration import differing
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.engines import ENGINES
-from pipeline.study.schema import RunKey, Study
+from pipeline.study.schema import PARAMS, RunKey, Study
 
 Identity = dict[str, Any]  # ready for JSON
+K = TypeVar("K")
 
 # The file that each kind of work starts from. The files that it imports belong to the identity, too. A model's code
 # belongs to the recipe.
@@ -31,6 +35,12 @@ PACKAGES = {
     "jax": ("jax", "jaxlib", "jax-cuda12-plugin", "libtpu"),
 }
 PACKAGES_OF_ALL = ("keras", "ml-dtypes", "numpy", "nvidia-cublas-cu12", "nvidia-cudnn-cu12")
+# The parts of an identity that say where something was made; the study, the data and the code decide all others.
+PLACE = ("device", "driver", "engine", "packages", "variables")
+
+
+class EditedError(InputError):
+    """Report that a file was edited after work on something had begun, and before the work had read it all."""
 
 
 def of_runs(study: Study, benchmark: str) -> dict[RunKey, Identity]:
@@ -39,7 +49,7 @@ def of_runs(study: Study, benchmark: str) -> dict[RunKey, Identity]:
     Raises:
         InputError: the data are missing.
     """
-    shared = _shared(study, TRAINING) | _recipe(study, benchmark)
+    shared = _surroundings(study) | read_by(study, benchmark, TRAINING)
     return {
         key: {
             "key": key._asdict(),
@@ -65,26 +75,80 @@ def of_speed(study: Study, benchmark: str, device: str, driver: str | None) -> I
     variants = {name: study.variants[name].model_dump(mode="json", exclude={"benchmarks"}) for name in timed}
     settings["budget_seconds"] = study.budget_seconds(benchmark)
     of = {"speed": benchmark, "device": device, "driver": driver, "settings": settings, "variants": variants}
-    return of | _shared(study, SPEED) | _recipe(study, benchmark)
+    return of | _surroundings(study) | read_by(study, benchmark, SPEED)
 
 
 def of_numerics(study: Study, device: str) -> Identity:
     """Return the identity of the numerics of `study` on this device."""
     recipes = {name: _recipe(study, name) for name in study.numerics_on or study.benchmarks}
-    return {"numerics": study.numerics, "device": device, "benchmarks": recipes} | _shared(study, NUMERICS)
+    of = {"numerics": study.numerics, "device": device, "benchmarks": recipes, "code": _code(NUMERICS)}
+    return of | _surroundings(study)
 
 
 def of_data(name: str, source: DatasetSource) -> Identity:
     """Return the identity of a data set: where it comes from, and the code that prepares it."""
-    own = digest(Path(source.source)) if source.source else None
-    return {"data": name, "source": source.model_dump(mode="json"), "own code": own, "code": _code(PREPARATION)}
+    own = {source.source: digest(Path(source.source))} if source.source else {}
+    return {"data": name, "source": source.model_dump(mode="json"), "code": _code(PREPARATION) | own}
 
 
-def _shared(study: Study, code: Path) -> Identity:
+def read_by(study: Study, benchmark: str, code: Path) -> Identity:
+    """Return the part of an identity that a process reads: the recipe, and the data, the model and the code on disk.
+
+    Args:
+        code: the file that the process starts from, such as `TRAINING`.
+    """
+    return _recipe(study, benchmark) | {"code": _code(code)}
+
+
+def check_read(study: Study, benchmark: str, code: Path, of: Identity) -> None:
+    """Raise `EditedError` if data, model or code on disk are no longer those of the identity `of`.
+
+    A process calls this when it has read all three. The message names what was edited.
+    """
+    now = of | read_by(study, benchmark, code)
+    if now != of:
+        raise EditedError(f"{', '.join(departures(of, now))} was edited while a process of {benchmark} read it.")
+
+
+def check_current(made: Mapping[K, Identity], wanted: Mapping[K, Identity]) -> None:
+    """Raise `EditedError` if what was `made` is not what is `wanted` now, as after an edit of the study or of code.
+
+    DVC hashes what a stage depends on only after the stage has ended, so it would take the edit for what the stage
+    read.
+    """
+    left = [key for key, of in wanted.items() if made.get(key) != of]
+    if left:
+        edits = set().union(*(departures(made[key], wanted[key]) if key in made else [str(PARAMS)] for key in left))
+        number = f"{len(left)} of {len(wanted)}" if len(wanted) > 1 else "it"
+        raise EditedError(
+            f"{', '.join(sorted(edits))} was edited while this command worked, so {number} must be made again. "
+            "What is finished stays. Run the same command again."
+        )
+
+
+def departures(before: Identity, now: Identity) -> list[str]:
+    """Name what distinguishes two identities: files, or properties of the machine."""
+    return list(dict.fromkeys(_told(path) for path in differing(before, now)))
+
+
+def _told(path: tuple[str, ...]) -> str:
+    part, *rest = path[2:] if path[0] == "benchmarks" else path  # the numerics are of several benchmarks
+    if part in PLACE:
+        return " ".join((part, *rest))
+    if part in ("code", "model"):
+        return rest[-1] if rest else part
+    return "data" if part == "data" else str(PARAMS)
+
+
+def says_the_study(said: Identity, of: Identity) -> bool:
+    """Tell whether two identities agree in all that the study, the data and the code decide."""
+    return all(path[0] in PLACE for path in differing(said, of))
+
+
+def _surroundings(study: Study) -> Identity:
     engine = installed_engine()
     return {
         "campaign": study.campaign,
-        "code": _code(code),
         "engine": engine,
         "packages": _packages(engine),
         "variables": variables() | {name: os.environ[name] for name in [SWITCH] if name in os.environ},
@@ -117,5 +181,5 @@ def _recipe(study: Study, name: str) -> Identity:
         # Features and splits belong here, because different labels may have the same numbers.
         "data": {"name": dataset.name, "sha256": dataset.sha256}
         | source.model_dump(mode="json", exclude_defaults=True, exclude={"bundled", "tfds"}),
-        "model": digest(Path(benchmark.model.source)),
+        "model": {benchmark.model.source: digest(Path(benchmark.model.source))},
     }

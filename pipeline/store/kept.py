@@ -11,12 +11,16 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from pipeline.store.identity import Identity
+from pipeline.files.writing import whole
+from pipeline.store.identity import EditedError, Identity
 
 IDENTITY = "identity.json"
+AT_WORK = Path(".cache/locks/at_work")
+MAX_ATTEMPTS = 3  # to make a folder while its code or data are edited
 _NO_LOCKS_HERE = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # some network file systems
 
 
@@ -93,8 +97,29 @@ def obtain(
             shutil.rmtree(kept, ignore_errors=True)
             kept.parent.mkdir(exist_ok=True)
             unfinished.rename(kept)
-        _place(kept, place, base / "placing" / name)
+        _place(kept, place)
     return "kept" if found else "made"
+
+
+def obtain_as_read(
+    place: Path,
+    identify: Callable[[], Identity],
+    make: Callable[[Identity, Path], None],
+    counts: Callable[[Path], bool] = lambda _: True,
+    again: bool = False,
+) -> tuple[Identity, Literal["there", "kept", "made"]]:
+    """Put a folder in `place` as `obtain` does, under the identity of what was read to make it, and return both.
+
+    If `make` raises `EditedError`, begin anew under the identity that `identify` returns then.
+    """
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        of = identify()
+        try:
+            return of, obtain(place, of, partial(make, of), counts, again)
+        except EditedError:
+            if attempt == MAX_ATTEMPTS:
+                raise
+    raise AssertionError
 
 
 def set_aside(place: Path) -> None:
@@ -102,9 +127,9 @@ def set_aside(place: Path) -> None:
     said = read_identity(place)
     if said and is_made(place, said["of"]):
         kept = store() / "kept" / name_of(said["of"])
-        kept.parent.mkdir(parents=True, exist_ok=True)
         if not kept.exists():
-            place.rename(kept)
+            with whole(kept) as copy:  # the store may be on another disk
+                shutil.move(place, copy)
             return
     shutil.rmtree(place)
 
@@ -115,7 +140,7 @@ def prune(wanted: Iterable[Identity]) -> int:
     Keep folders that another process is still making.
     """
     base, names = store(), {name_of(of) for of in wanted}
-    folders = [*base.glob("kept/*"), *base.glob("unfinished/*"), *base.glob("placing/*")]
+    folders = [*base.glob("kept/*"), *base.glob("unfinished/*")]
     num_deleted = 0
     for folder in folders:
         if folder.name not in names:
@@ -125,16 +150,12 @@ def prune(wanted: Iterable[Identity]) -> int:
     return num_deleted
 
 
-def _place(kept: Path, place: Path, partial: Path) -> None:
+def _place(kept: Path, place: Path) -> None:
     """Copy a finished folder to its place in one step. Don't hard-link it: DVC is slow to break up links."""
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    for path in sorted(kept.iterdir()):  # shutil.copytree would hide that the disk is full
-        shutil.copyfile(path, partial / path.name)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    if place.exists():
-        shutil.rmtree(place)
-    partial.rename(place)
+    with whole(place) as copy:
+        copy.mkdir()
+        for path in sorted(kept.iterdir()):  # shutil.copytree would hide that the disk is full
+            shutil.copyfile(path, copy / path.name)
 
 
 def _digests(folder: Path) -> dict[str, str]:
@@ -143,22 +164,31 @@ def _digests(folder: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def alone(path: Path, waits: bool = True) -> Iterator[None]:
+def alone(path: Path, waits: bool = True, shared: bool = False) -> Iterator[None]:
     """Hold the lock `path`; the kernel frees it however the process ends.
+
+    Args:
+        shared: others that share it may hold it, too.
 
     Raises:
         BlockingIOError: another process holds the lock, and `waits` is False.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     with path.open("w") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             if not waits:
                 raise
             print("waiting for another command, which makes the same", flush=True)
-            fcntl.flock(file, fcntl.LOCK_EX)
+            fcntl.flock(file, kind)
         except OSError as error:
             if error.errno not in _NO_LOCKS_HERE:
                 raise
         yield
+
+
+def at_work() -> contextlib.AbstractContextManager[None]:
+    """Hold the lock of all commands that work on the study in this folder, so that none replaces params.yaml."""
+    return alone(AT_WORK, shared=True)

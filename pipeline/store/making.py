@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pipeline.data.datasets import labels_of_test
 from pipeline.machine.engine_choice import can_fork, choose_engine, kernels_for
 from pipeline.machine.hardware import this_machine
 from pipeline.machine.processes import Ended, Line, Parent, limit_seconds, shares
+from pipeline.store.identity import TRAINING, Identity, check_read
 from pipeline.study.schema import RunKey, Study
 from pipeline.training.so_far import SoFar, finish
 
@@ -38,6 +40,8 @@ class FailedRunError(Exception):
 class Makers:
     """Make runs. When a run first needs a set of kernels, start a process that imports the engine with them.
 
+    If the code has been edited since, start another process, which imports the edited code.
+
     Several threads may call `make`, each for a different run.
 
     Runs side by side on a CPU divide its cores among themselves. Otherwise each run would start a thread per core. With
@@ -52,7 +56,7 @@ class Makers:
         num_shares = num_at_once if this_machine().kind == "cpu" else 1
         self._cores = shares(sorted(os.sched_getaffinity(0)), num_shares) * (num_at_once // num_shares)  # free shares
         self._parents = ExitStack()
-        self._forking: dict[str, tuple[Parent, list[Line]]] = {}  # each parent and its free lines, by kernels
+        self._forking: dict[tuple[str, str], tuple[Parent, list[Line]]] = {}  # and free lines, by kernels and code
         self._starting = threading.Lock()
         self._has_ended = False
 
@@ -64,43 +68,48 @@ class Makers:
             self._has_ended = True  # no thread may begin another run
             self._parents.close()
 
-    def make(self, key: RunKey, tell: Tell, folder: Path) -> None:
-        """Make a run in `folder`, and call `tell` with the run's notes each time they grow.
+    def make(self, key: RunKey, of: Identity, tell: Tell, folder: Path, num_stops: int = 0) -> None:
+        """Make a run of the identity `of` in `folder`, and call `tell` with the run's notes each time they grow.
 
         A run that exceeds the study's time limit is ended, whatever it is doing, and recorded as too slow.
 
+        Args:
+            num_stops: how often earlier commands have ended this run at the same limit.
+
         Raises:
+            EditedError: the run read something else than `of` says.
             InputError: the run raised it.
             FailedRunError: the run's process broke down.
         """
         so_far: SoFar | None = None
-        with self._line_for(key) as (line, cores):
-            line.start(make_run, self._study, key, folder, cores)
+        with self._line_for(key, of) as (line, cores):
+            line.start(make_run, self._study, key, of, folder, cores)
             for message in line.messages():
                 if isinstance(message, SoFar):
                     so_far = message
                     tell(so_far)
                 elif message == Ended(-signal.SIGALRM) and so_far:
                     labels = labels_of_test(self._study.benchmarks[key.benchmark].dataset)
-                    finish(self._study, key, so_far, "too_slow", labels, folder)
+                    finish(self._study, key, so_far, "too_slow", labels, folder, num_stops=num_stops + 1)
                 elif message != Ended(0):
                     raise FailedRunError(message.status)
 
     @contextmanager
-    def _line_for(self, key: RunKey) -> Iterator[tuple[Line, Sequence[int]]]:
+    def _line_for(self, key: RunKey, of: Identity) -> Iterator[tuple[Line, Sequence[int]]]:
         policy = self._study.variants[key.variant].policy
-        kernels = kernels_for([policy])
+        needed = kernels_for([policy]), str(of["code"])
         with self._starting:
             if self._has_ended:
                 raise CancelledError
-            if kernels not in self._forking or self._forking[kernels][0].has_ended:
+            if needed not in self._forking or self._forking[needed][0].has_ended:
                 parent = self._parents.enter_context(Parent(self._num_at_once, prepare, policy))
-                self._forking[kernels] = parent, [*parent.lines]
-            free = self._forking[kernels][1]
+                self._forking[needed] = parent, [*parent.lines]
+            free = self._forking[needed][1]
             line, cores = free.pop(), self._cores.pop()
         try:
             yield line, cores
         finally:
+            line.end()
             free.append(line)
             self._cores.append(cores)
 
@@ -112,7 +121,7 @@ def prepare(policy: str) -> None:
         import pipeline.training.run  # noqa: F401
 
 
-def make_run(pipe: Any, study: Study, key: RunKey, folder: Path, cores: Sequence[int]) -> None:
+def make_run(pipe: Any, study: Study, key: RunKey, of: Identity, folder: Path, cores: Sequence[int]) -> None:
     """Make a run in this child process, on these cores; send the run's notes through `pipe` each time they grow."""
     os.sched_setaffinity(0, cores)
     choose_engine([study.variants[key.variant].policy])
@@ -124,5 +133,5 @@ def make_run(pipe: Any, study: Study, key: RunKey, folder: Path, cores: Sequence
             limit_seconds(max(study.max_run_seconds - so_far.seconds(), 1e-3))
         pipe.send(so_far)
 
-    train(study, key, folder, tell)
+    train(study, key, folder, tell, partial(check_read, study, key.benchmark, TRAINING, of))
     limit_seconds(0)

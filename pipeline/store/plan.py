@@ -6,9 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.store.identity import Identity, of_runs
+from pipeline.records.blocks import SPEED
+from pipeline.store.identity import Identity, of_numerics, of_runs, of_speed, says_the_study
 from pipeline.store.kept import made, read_identity
 from pipeline.study.schema import RunKey, Study
+
+MAX_STOPS = 2
+NUMERICS = Path("results/numerics.json")
 
 
 def missing_runs(study: Study) -> list[RunKey]:
@@ -21,10 +25,71 @@ def missing_runs(study: Study) -> list[RunKey]:
     ]
 
 
-def keeps_limit(study: Study, folder: Path) -> bool:
-    """Return whether a finished run still counts. A run that was too slow counts only under the same time limit."""
+def made_otherwise(study: Study) -> tuple[list[RunKey], list[str]]:
+    """Return the runs in place, and the benchmarks whose speed is, that another study, other data or other code made.
+
+    Runs that don't say what made them are not among them.
+    """
+    runs, speeds = [], []
+    for benchmark in study.benchmarks:
+        keys = [key for key in study.runs() if key.benchmark == benchmark]
+        if in_place := {key: said["of"] for key in keys if (said := read_identity(key.directory))}:
+            wanted = of_runs(study, benchmark)
+            runs += [key for key, of in in_place.items() if not says_the_study(of, wanted[key])]
+        said = read_identity(SPEED / benchmark) if benchmark in study.timed_benchmarks else None
+        if said and not says_the_study(said["of"], of_speed(study, benchmark, "", None)):
+            speeds.append(benchmark)
+    return runs, speeds
+
+
+def has_other_numerics(study: Study) -> bool:
+    """Return whether another study, other data or other code made `NUMERICS`, as far as the file says."""
+    of = json.loads(NUMERICS.read_bytes()).get("identity") if NUMERICS.exists() else None
+    return of is not None and not says_the_study(of, of_numerics(study, ""))
+
+
+def unmade(study: Study) -> list[str]:
+    """Return the DVC stages whose results are missing, or were made by another study, other data or other code."""
+    runs, speeds = made_otherwise(study)
+    runs += [key for key in study.runs() if not (key.directory / "record.json").exists()]
+    speeds += [name for name in study.timed_benchmarks if not (SPEED / name / "measurement.json").exists()]
+    found = [f"train@{key.benchmark}" for key in runs] + [f"speed@{name}" for name in speeds]
+    return [*dict.fromkeys(found), *(["numerics"] if not NUMERICS.exists() or has_other_numerics(study) else [])]
+
+
+def stopped_once(study: Study) -> list[str]:
+    """Return the DVC stages with a run or a measurement that its time limit has ended for the first time."""
+    runs = [key for key in study.runs() if (key.directory / "record.json").exists()]
+    found = [f"train@{key.benchmark}" for key in runs if not keeps_limit(study, key.directory)]
+    speeds = [name for name in study.timed_benchmarks if (SPEED / name / "measurement.json").exists()]
+    found += [f"speed@{name}" for name in speeds if not is_final(SPEED / name)]
+    return list(dict.fromkeys(found))
+
+
+def num_stops(study: Study, folder: Path) -> int:
+    """Return how many commands in a row have ended the run in `folder` at the study's time limit.
+
+    A suspended job or a busy machine may be the reason. So a run that was stopped once is tried again.
+    """
     record: dict[str, Any] = json.loads((folder / "record.json").read_bytes())
-    return bool(record["outcome"] != "too_slow" or record["times"]["max_run_seconds"] == study.max_run_seconds)
+    is_stopped = record["outcome"] == "too_slow" and record["times"]["max_run_seconds"] == study.max_run_seconds
+    return max(1, record["times"].get("num_stops", 0)) if is_stopped else 0
+
+
+def keeps_limit(study: Study, folder: Path) -> bool:
+    """Return whether a finished run still counts. A run that was too slow counts if it was stopped twice."""
+    record: dict[str, Any] = json.loads((folder / "record.json").read_bytes())
+    return record["outcome"] != "too_slow" or num_stops(study, folder) >= MAX_STOPS
+
+
+def num_stops_of_speed(folder: Path) -> int:
+    """Return how many measurements in a row ended with a process stopped at the time limit, up to that in `folder`."""
+    return int(json.loads((folder / "measurement.json").read_bytes()).get("num_stops", 0))
+
+
+def is_final(folder: Path) -> bool:
+    """Return whether a measurement of speed counts. One in which a process was stopped is tried again once."""
+    return num_stops_of_speed(folder) in (0, MAX_STOPS)
 
 
 def check_packages(place: Path, of: Identity) -> None:

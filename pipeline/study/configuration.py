@@ -1,7 +1,7 @@
 """Validate YAML files against a pydantic model and report all faults in one message."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -39,6 +39,19 @@ class Section(BaseModel):
 def unknown_name(field: str, name: str, wanted: str, known: Iterable[str]) -> str:
     """Return a message that `field` must be `wanted`, with the `known` names and the `name` received."""
     return f"{field}: must be {wanted} ({', '.join(known) or 'it has none'}). Received: {name!r}"
+
+
+def differing(before: Any, now: Any) -> Iterator[tuple[str, ...]]:
+    """Yield the key path of each value that differs between two nested mappings."""
+    if not (isinstance(before, Mapping) and isinstance(now, Mapping)):
+        if before != now:
+            yield ()
+        return
+    for name in dict.fromkeys([*before, *now]):
+        if name not in before or name not in now:
+            yield (str(name),)
+        else:
+            yield from ((str(name), *rest) for rest in differing(before[name], now[name]))
 
 
 SectionT = TypeVar("SectionT", bound=Section)

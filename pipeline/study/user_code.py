@@ -2,7 +2,11 @@
 
 import ast
 import importlib
+import importlib.util
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
@@ -25,8 +29,8 @@ def load_module(module: str, source: Path) -> ModuleType:
     sys.dont_write_bytecode = True  # DVC would take compiled files in `source` for a change
     try:
         found = importlib.import_module(module)
-    except Exception as error:  # whatever the user's code raises
-        raise InputError(f"{module} can't be imported from {source}: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # whatever the user's code raises
+        raise InputError(f"{module} can't be imported from {source}: {in_words(error)}") from error
     finally:
         sys.dont_write_bytecode = before
     file = Path(found.__file__ or "").resolve()
@@ -36,6 +40,40 @@ def load_module(module: str, source: Path) -> ModuleType:
             "Name the file or folder that holds your module as `source`, or rename the module."
         )
     return found
+
+
+def in_words(error: BaseException) -> str:
+    """Describe an error that the user's code raised."""
+    if isinstance(error, SystemExit):
+        return f"it ends the process, with status {error.code}"
+    return f"{type(error).__name__}: {error}"
+
+
+_read: set[str] | None = None  # the paths of files that are opened while `files_read` watches
+
+
+@contextmanager
+def files_read() -> Iterator[set[str]]:
+    """Yield a set to which the path of each file is added that Python opens for reading inside the block.
+
+    Modules that are imported count as the files of their source code.
+    """
+    global _read
+    if _read is None:
+        sys.addaudithook(_note)  # which can't be removed
+    _read = found = set()
+    try:
+        yield found
+    finally:
+        _read = set()
+
+
+def _note(event: str, arguments: tuple[object, ...]) -> None:
+    if event != "open" or not isinstance(arguments[0], str | bytes | os.PathLike) or _read is None:
+        return
+    if isinstance(arguments[2], int) and arguments[2] & os.O_ACCMODE != os.O_WRONLY:
+        path = os.path.realpath(os.fsdecode(arguments[0]))
+        _read.add(importlib.util.source_from_cache(path) if path.endswith(".pyc") else path)
 
 
 def check_function(module: str, function: str, source: Path) -> None:

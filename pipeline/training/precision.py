@@ -11,7 +11,7 @@ from pipeline.study.variant import Dtypes, LossScale, expected_dtypes
 
 
 def observed_dtypes(model: keras.Model, output_dtype: str) -> Dtypes:
-    """Return the dtypes of `model`, read off the layers that own trainable weights; join several with "+".
+    """Return the dtypes of `model`, read off the layers that own weights, frozen or not; join several with "+".
 
     `output_dtype` is the dtype of a prediction that the model made.
     """
@@ -20,7 +20,7 @@ def observed_dtypes(model: keras.Model, output_dtype: str) -> Dtypes:
         compute="+".join(
             sorted({getattr(layer, "quantization_mode", None) or layer.compute_dtype for layer in layers})
         ),
-        variable="+".join(sorted({str(weight.dtype) for layer in layers for weight in layer.trainable_weights})),
+        variable="+".join(sorted({str(weight.dtype) for layer in layers for weight in layer.weights})),
         output=output_dtype,
     )
 
@@ -101,5 +101,5 @@ def _layers_with_weights(layer: keras.layers.Layer) -> Iterator[keras.layers.Lay
     parts = getattr(layer, "layers", [])
     for part in parts:
         yield from _layers_with_weights(part)
-    if not parts and layer.trainable_weights:
+    if not parts and layer.weights:
         yield layer

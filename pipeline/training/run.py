@@ -31,7 +31,13 @@ from pipeline.training.so_far import CHECKPOINT, Notes, Progress, SoFar, Tested,
 COMPILED = Path(".cache/xla")
 
 
-def train(study: Study, key: RunKey, folder: Path, tell: Callable[[SoFar], None]) -> RunRecord:
+def train(
+    study: Study,
+    key: RunKey,
+    folder: Path,
+    tell: Callable[[SoFar], None],
+    check_read: Callable[[], None] = lambda: None,
+) -> RunRecord:
     """Make the run `key` of `study`, write its files into `folder` and return its record.
 
     Divergence and lack of memory are outcomes in the record, not errors. If an earlier process was interrupted, the run
@@ -39,6 +45,7 @@ def train(study: Study, key: RunKey, folder: Path, tell: Callable[[SoFar], None]
 
     Args:
         tell: called with the run's notes each time they grow.
+        check_read: called once data, code and model are read; raises an error if one of them was edited meanwhile.
 
     Raises:
         InputError: the data are missing or damaged, float32 is rounded here, or the model does not have the dtypes of
@@ -53,7 +60,7 @@ def train(study: Study, key: RunKey, folder: Path, tell: Callable[[SoFar], None]
     outcome: Outcome
     tested = None
     try:
-        model, checkpoint = _prepare(study, key, data, notes, folder)
+        model, checkpoint = _prepare(study, key, data, notes, folder, check_read)
         outcome = _train(study, key, data, model, checkpoint, notes)
         if outcome == "diverged":
             notes.add(facts={"first_not_finite": _where_it_diverged(study, key, data, checkpoint)})
@@ -79,14 +86,19 @@ def _start(data: Dataset, process_started: float) -> SoFar:
     return SoFar(process_started, facts)
 
 
-def _prepare(study: Study, key: RunKey, data: Dataset, notes: Notes, folder: Path) -> tuple[keras.Model, Checkpoint]:
+def _prepare(
+    study: Study, key: RunKey, data: Dataset, notes: Notes, folder: Path, check_read: Callable[[], None]
+) -> tuple[keras.Model, Checkpoint]:
     """Build and compile the model, and restore any checkpoint of an earlier process."""
     own_memory.begin()
     benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
     engine.set_tf32(variant.tf32)
-    model, initial_weights_sha256 = build_model(
-        benchmark, variant.policy, data.num_classes, data.num_channels, key.seed
-    )
+    try:
+        model, initial_weights_sha256 = build_model(
+            benchmark, variant.policy, data.num_classes, data.num_channels, key.seed
+        )
+    finally:
+        check_read()
     if not variant.tf32:
         check_float32()
     compile_model(model, benchmark, variant)
@@ -163,7 +175,7 @@ def _test(study: Study, key: RunKey, data: Dataset, model: keras.Model) -> Teste
 
 def lasting(surroundings: dict[str, Any]) -> dict[str, Any]:
     """Return what must stay the same for a run to resume; leave out memory size, commit and the GPUs' UUIDs."""
-    fleeting = {"git_commit", "memory_bytes"}
+    fleeting = {"git_changed", "git_commit", "memory_bytes"}
     accelerators = [{**accelerator, "uuid": None} for accelerator in surroundings["accelerators"]]
     return {name: value for name, value in surroundings.items() if name not in fleeting} | {
         "accelerators": accelerators

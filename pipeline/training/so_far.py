@@ -76,11 +76,13 @@ def finish(
     labels: np.ndarray,
     folder: Path,
     tested: Tested | None = None,
+    num_stops: int = 0,
 ) -> RunRecord:
     """Write the files of a finished run into `folder`, and return its record.
 
     Args:
         labels: integer (num_test_examples,), the true classes of the test set.
+        num_stops: as in `Times`.
     """
     epochs = so_far.epochs
     disturbance = so_far.disturbance or so_far.earlier.disturbance or Disturbance()
@@ -88,6 +90,7 @@ def finish(
         "startup_seconds": so_far.startup_seconds,
         "run_seconds": so_far.seconds(),
         "max_run_seconds": study.max_run_seconds,
+        "num_stops": num_stops,
         "fault": timing_fault(disturbance),
     }
     record = RunRecord.model_validate(

@@ -30,7 +30,9 @@ from pipeline.statistics.speeds import speeds_of
 from stages import collect
 
 
-def campaign(name, seeds=(0, 1, 2), accuracy=0.9, seconds=1.0, environment=None, failed={}, **changes) -> CampaignEntry:
+def campaign(
+    name, seeds=(0, 1, 2), accuracy=0.9, seconds=1.0, environment=None, failed=None, **changes
+) -> CampaignEntry:
     """A campaign of the small study; `accuracy` and `seconds` are those of the variant `mixed`, of `wide`.
 
     Accuracies vary by seed, seconds by launch: as much for all, and besides by 0.4 % for each. The variants in `failed`
@@ -44,7 +46,7 @@ def campaign(name, seeds=(0, 1, 2), accuracy=0.9, seconds=1.0, environment=None,
         record = planned_record(key, campaign=name, **values)
         update = {"started_at": f"2026-{name}", "environment": record.environment | (environment or {})}
         records[key] = record.model_copy(update=update)
-    blocks = timed_blocks(study, "wide", {"mixed": seconds}, spread=0.004, failed=failed)
+    blocks = timed_blocks(study, "wide", {"mixed": seconds}, spread=0.004, failed=failed or {})
     return entry(study, records, timed(study, {}, spread=0.004) | {"wide": speeds_of(study, "wide", blocks)})
 
 

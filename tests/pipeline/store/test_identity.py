@@ -11,9 +11,9 @@ from conftest import REPOSITORY, write_arrays
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.store import identity
-from pipeline.store.identity import of_numerics, of_runs, of_speed
+from pipeline.store.identity import EditedError, check_current, of_numerics, of_runs, of_speed
 from pipeline.store.kept import obtain
-from pipeline.store.plan import check_packages, missing_runs
+from pipeline.store.plan import check_packages, made_otherwise, missing_runs, stopped_once, unmade
 from pipeline.study.schema import RunKey, Study
 from stages.check import forecast
 
@@ -101,12 +101,45 @@ def test_what_decides_no_run_makes_nothing_again():
     assert missing_runs(study(**other, description="in other words")) == []
 
 
-def test_a_run_that_was_too_slow_counts_under_its_own_limit_alone():
-    for key, of in of_runs(study(), "mnist_dense").items():
-        text = '{"outcome": "too_slow", "times": {"max_run_seconds": 120.0}}'
-        obtain(key.directory, of, lambda run, text=text: run.joinpath("record.json").write_text(text))
-    assert benchmarks_of(missing_runs(study(max_run_seconds=120.0))) == BENCHMARKS - {"mnist_dense"}
-    assert benchmarks_of(missing_runs(study(max_run_seconds=240.0))) == BENCHMARKS
+def test_a_stopped_run_is_tried_again_once_and_then_counts_under_its_own_limit_alone():
+    def stopped(num_stops: int) -> None:
+        for key, of in of_runs(study(), "mnist_dense").items():
+            text = json.dumps({"outcome": "too_slow", "times": {"max_run_seconds": 120.0, "num_stops": num_stops}})
+            obtain(key.directory, of, lambda run, text=text: run.joinpath("record.json").write_text(text), again=True)
+
+    make_all(study())
+    for count, again in ((0, {"mnist_dense"}), (1, {"mnist_dense"}), (2, set())):  # early records have no count
+        stopped(count)
+        assert benchmarks_of(missing_runs(study(max_run_seconds=120.0))) == again
+        assert stopped_once(study(max_run_seconds=120.0)) == [f"train@{name}" for name in again]
+    assert benchmarks_of(missing_runs(study(max_run_seconds=240.0))) == {"mnist_dense"}
+
+
+def test_runs_and_speeds_that_another_study_made_are_told_from_those_of_this_one():
+    make_all(study())
+    assert made_otherwise(study()) == ([], [])
+    faster = VALUES["benchmarks"]["mnist_dense"]["optimizer"] | {"learning_rate": 0.5}
+    recipe = VALUES["benchmarks"]["mnist_dense"] | {"optimizer": faster}
+    other = study(benchmarks=VALUES["benchmarks"] | {"mnist_dense": recipe})
+    obtain(Path("results/speed/mnist_dense"), of_speed(study(), "mnist_dense", "V100", "580"), lambda _: None)
+    assert made_otherwise(study()) == ([], []), "on whatever device"
+    runs, speeds = made_otherwise(other)
+    assert (benchmarks_of(runs), speeds) == ({"mnist_dense"}, ["mnist_dense"])
+    assert {"train@mnist_dense", "speed@mnist_dense", "numerics"} <= {*unmade(other)}
+    shutil.rmtree(runs[0].directory)
+    assert "train@mnist_dense" in unmade(study())
+
+
+def test_an_edit_is_named_by_the_file_that_it_is_in():
+    before = of_runs(study(), "mnist_dense")
+    for path in ("pipeline/models/dense.py", "pipeline/training/clock.py"):
+        edit(path, "EDITED = 1\n")
+        with pytest.raises(EditedError, match=f"^{path} was edited while"):
+            check_current(before, of_runs(study(), "mnist_dense"))
+        before = of_runs(study(), "mnist_dense")
+    check_current(before, dict(list(before.items())[1:]))  # a run less
+    with pytest.raises(EditedError, match=r"^params\.yaml was edited while this command worked, so 1 of "):
+        check_current(dict(list(before.items())[1:]), before)
 
 
 @pytest.mark.parametrize(

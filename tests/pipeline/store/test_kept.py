@@ -31,7 +31,7 @@ def test_what_is_made_is_there_and_what_is_lost_comes_from_the_store():
     shutil.rmtree("runs")  # as DVC's checkout does
     assert obtain(PLACE, OF, make) == "kept"
     assert (PLACE / "record.json").read_text() == '{"accuracy": 0.5}'
-    assert not list(Path(".cache/unfinished").iterdir()) + list(Path(".cache/placing").iterdir())
+    assert not list(Path(".cache/unfinished").iterdir()) + list(PLACE.parent.glob("*.partial*"))
 
 
 def test_what_was_edited_by_hand_is_put_back():

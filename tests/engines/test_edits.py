@@ -1,0 +1,168 @@
+"""Edits while a study runs: every run is of what it read, no page is about another study, and no valid run is lost."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import SPEED
+from endings import start
+from projects import PROFILE, USER_ENVIRONMENT, commit, dense_study, edit_params, make_project
+
+LEARNING_RATE = ("benchmarks", "small_dense", "optimizer", "learning_rate")
+STUDY = dense_study(num_epochs=3) | {"datasets": {"mnist": {"bundled": "mnist"}}, "numerics": "facts"}
+STUDY["benchmarks"]["small_dense"]["split"] = {"num_train_examples": 4000, "num_validation_examples": 1000}
+STUDY["benchmarks"]["small_dense"] |= {"batch_size": 100, "evaluation_batch_size": 1000}
+MODEL, SCORE = Path("pipeline/models/dense.py"), Path("pipeline/training/evaluation.py")
+WIDER = ("layers.Dense(units, activation", "layers.Dense(units + 1, activation")
+WORSE = ("return float(loss),", "return float(loss) + 100,")
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("edits") / "project"
+    make_project(folder, STUDY, PROFILE | {"seeds": [0, 1]}, without=("docs/", "tests/"))
+    assert command(folder, "download", "--dataset", "mnist").returncode == 0
+    return folder
+
+
+@pytest.fixture
+def project(original, tmp_path) -> Path:
+    return Path(shutil.copytree(original, tmp_path / "project", symlinks=True))
+
+
+def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    whole = [sys.executable, "-m", f"stages.{words[0]}", *words[1:]]
+    return subprocess.run(whole, cwd=folder, env=USER_ENVIRONMENT, capture_output=True, text=True, check=False)
+
+
+def edited_at(folder: Path, words: str, edit: Callable[[], object], *stage: str) -> tuple[int, str]:
+    """Run a stage, and edit when it has printed `words`; return its exit status and what it printed."""
+    environment = USER_ENVIRONMENT | {"PYTHONUNBUFFERED": "1"}
+    with start(folder, environment, sys.executable, "-m", f"stages.{stage[0]}", *stage[1:]) as process:
+        said = ""
+        for line in process.stdout:
+            said += line
+            if re.search(words, line):
+                edit()
+                words = "$^"
+    assert words == "$^", said
+    return process.returncode, said
+
+
+TRAIN = ("train", "--benchmark", "small_dense")
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def set_learning_rate(values: dict) -> None:
+    values["benchmarks"]["small_dense"]["optimizer"]["learning_rate"] = 0.125
+
+
+def kept(folder: Path) -> list[tuple[dict, dict]]:
+    """The identity and the record of every run in the store."""
+    folders = [path.parent for path in folder.glob(".cache/kept/*/record.json")]
+    return [
+        tuple(json.loads((each / f"{name}.json").read_text()) for name in ("identity", "record")) for each in folders
+    ]
+
+
+def num_to_make(said: str) -> str:
+    return re.search(r"(\d+ of \d+) runs to make", said)[1]
+
+
+def test_a_seed_more_makes_the_stage_fail_and_then_only_its_own_runs(project):
+    more = lambda: edit_params(project, lambda values: values["seeds"].append(2))  # noqa: E731
+    status, said = edited_at(project, "run 1 of 4", more, *TRAIN)
+    assert status == 2
+    assert "error: params.yaml was edited while this command worked, so 2 of 6 must be made again." in said
+    done = command(project, *TRAIN)
+    assert (done.returncode, num_to_make(done.stdout)) == (0, "2 of 6")
+
+
+def test_another_learning_rate_trains_all_again_and_the_old_runs_stay_kept(project):
+    status, said = edited_at(project, "run 1 of 4", lambda: edit_params(project, set_learning_rate), *TRAIN)
+    assert (status, len(kept(project))) == (2, 4)
+    assert "params.yaml was edited" in said
+    done = command(project, *TRAIN)
+    assert (done.returncode, num_to_make(done.stdout)) == (0, "4 of 4")
+    edit_params(project, lambda values: values.update(yaml.safe_load(yaml.safe_dump(STUDY | PROFILE)), seeds=[0, 1]))
+    assert num_to_make(command(project, *TRAIN).stdout) == "0 of 4"
+
+
+def test_an_edit_that_decides_no_run_lets_the_stage_succeed(project):
+    reworded = lambda: edit_params(project, lambda values: values.update(description="in other words"))  # noqa: E731
+    status, said = edited_at(project, "run 1 of 4", reworded, *TRAIN)
+    assert status == 0, said
+
+
+@pytest.mark.parametrize(
+    ("path", "edit", "found"),
+    [
+        (MODEL, WIDER, lambda of, record: (of["model"][str(MODEL)], record["num_parameters"])),
+        (SCORE, WORSE, lambda of, record: (of["code"][str(SCORE)], record["scores"]["test_loss"] > 50)),
+    ],
+    ids=["of the model", "of the training"],
+)
+def test_a_run_has_the_identity_of_the_code_that_it_read(project, path, edit, found):
+    status, said = edited_at(project, "run 1 of 4", lambda: replace(project / path, *edit), *TRAIN)
+    assert status == 2
+    assert f"error: {path} was edited while" in said
+    by_code = {found(identity["of"], record) for identity, record in kept(project)}
+    assert len(by_code) == 2, "some runs of each"
+    assert len({digest for digest, _ in by_code}) == 2, "and all of one code alike"
+    done = command(project, *TRAIN)
+    assert (done.returncode, num_to_make(done.stdout)[0] in "123") == (0, True), "the runs of the edited code stay"
+    replace(project / path, edit[1], edit[0])
+    num_again = int(num_to_make(command(project, *TRAIN).stdout)[0])
+    assert (
+        num_again
+        == 4 - sum(found(of["of"], record) == min(by_code, key=lambda each: each[1]) for of, record in kept(project))
+        or num_again < 4
+    )
+
+
+def test_a_speed_is_measured_with_one_model(project):
+    edit_params(project, lambda values: values.update(speed=SPEED | {"budget_seconds": 20}))
+    stage = ("speed", "--benchmark", "small_dense")
+    edited = lambda: replace(project / MODEL, *WIDER)  # noqa: E731
+    status, said = edited_at(project, "every variant started once", edited, *stage)
+    assert status == 0, said
+    assert said.count("every variant started once") == 2, "it began anew"
+    folder = project / "results/speed/small_dense"
+    rows = [line.split(",") for line in (folder / "blocks.csv").read_text().splitlines()]
+    named = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+    first = {row["loss"] for row in named if (row["turn"], row["variant"]) == ("0", "float32")}
+    assert len(first) == 1, "the warm-up of every launch trains alike"
+    assert command(project, *stage).stdout == "small_dense: its speed is measured already\n"
+
+
+def test_a_page_is_about_the_study_that_params_yaml_has_in_the_end(project):
+    """Also where DVC took the edit for what the stages read."""
+    edit_params(project, lambda values: values["benchmarks"]["small_dense"].update(num_epochs=2))
+    commit(project)
+    edited = lambda: edit_params(project, lambda values: values["seeds"].append(2))  # noqa: E731
+    status, said = edited_at(project, "run 2 of 4", edited, "repro")
+    assert status == 2
+    assert "what to do: Run `make repro` again: it makes what is missing" in said
+    done = command(project, "repro")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert num_to_make(done.stdout) == "2 of 6"
+    edit_params(project, set_learning_rate)
+    done = subprocess.run(
+        [sys.executable, "-m", "dvc", "commit", "--force"], cwd=project, env=USER_ENVIRONMENT, capture_output=True
+    )
+    assert done.returncode == 0
+    done = command(project, "repro")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert num_to_make(done.stdout) == "6 of 6"
+    assert "runs/small_dense" not in command(project, "compare").stdout
