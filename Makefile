@@ -132,8 +132,8 @@ endif
 	@$(BIN)/uv pip install --quiet --python .venv --require-hashes -r requirements/development.txt || $(NO_PACKAGES)
 	@touch $@
 
-NO_PACKAGES = { echo "what to do: connect this machine to a Python package index, or name one that it reaches \
-(UV_DEFAULT_INDEX=https://…); then run the same command" >&2; exit 1; }
+NO_PACKAGES = { echo "what to do: read the message above. If it is about the network, connect this machine to a Python \
+package index, or name one that it reaches (UV_DEFAULT_INDEX=https://…); then run the same command" >&2; exit 1; }
 
 # An empty file: it exists once .venv can read a study, ask the driver for GPUs, and install the rest.
 .venv/parser: requirements/uv.txt

@@ -4,8 +4,10 @@ The command composes params.yaml from the profile `yours`. You can edit params.y
 """
 
 import argparse
+import json
 import re
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +24,7 @@ from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import PARAMS, Study, load_study
 from stages import repro, run
 from stages.argument_types import check_given, mapping, positive
-from stages.compose import composed, replace_params
+from stages.compose import SMALL, composed, replace_params
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -34,9 +36,13 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def prepare(arguments: argparse.Namespace) -> None:
-    """Compose the study in params.yaml, unless it is already about this model."""
+    """Compose the study in params.yaml, unless this command composed it."""
     there = load_study() if PARAMS.exists() else None
-    known = there.datasets if there else {}
+    header = f"# Composed by: {command_of(arguments)}"
+    if there and PARAMS.read_text(encoding="utf-8").startswith(f"{header}\n"):
+        print(f"{PARAMS} is what this command composed, and is taken as it is")
+        return
+    known = known_datasets(there)
     dataset = arguments.dataset
     if dataset not in known:
         dataset = re.sub(r"[^a-z0-9]+", "_", dataset.lower()).strip("_")  # a valid name in a study
@@ -46,11 +52,6 @@ def prepare(arguments: argparse.Namespace) -> None:
     asked = {"dataset": dataset, "model": model, "batch_size": arguments.batch}
     if arguments.image_size:
         asked["image_size"] = arguments.image_size
-    if there and YOURS in there.benchmarks:
-        values = there.benchmarks[YOURS].model_dump(exclude_unset=True)
-        if {name: values[name] for name in asked} == asked:
-            print(f"{PARAMS} is about this model already, and is taken as it is")
-            return
     print(f"preparing {dataset}", flush=True)
     data = call(prepare_data, dataset, origin)
     description = read_description(dataset, data).model_dump(mode="json")
@@ -61,9 +62,24 @@ def prepare(arguments: argparse.Namespace) -> None:
     seconds = call(look_at, draft, YOURS, tuple(description["image_shape"]), len(description["classes"]))
     size = choose_size(draft, seconds, arguments.batch, draft.benchmarks[YOURS].split.num_train_examples)
     text = yaml_files.dump(compose(size=size).model_dump(mode="json", exclude_unset=True))
-    replace_params(f"# Composed by make advise. What you change here, the same command takes.\n{text}")
+    replace_params(f"{header}\n# What you change here, the same command takes.\n{text}")
     batches = " and ".join(f"{multiple * arguments.batch:,}" for multiple in size.multiples)
     print(f"training on {size.num_images:,} images at batch {batches}, about {duration(size.seconds)} here")
+
+
+def command_of(arguments: argparse.Namespace) -> str:
+    """Return the command in one line, with all that was asked for."""
+    given = {name.upper(): value for name, value in vars(arguments).items() if value not in (None, {})}
+    return " ".join(["make advise", *(f"{name}={json.dumps(value)}" for name, value in given.items())])
+
+
+def known_datasets(study: Study | None) -> Mapping[str, DatasetSource]:
+    """Return the data sets that a study names: whole, if SMALL=1 had cut them."""
+    if study is None or study.campaign != SMALL:
+        return study.datasets if study else {}
+    return {
+        name: source.model_copy(update={"train": "train", "test": "test"}) for name, source in study.datasets.items()
+    }
 
 
 def prepare_data(dataset: str, origin: DatasetSource) -> Path:

@@ -92,7 +92,7 @@ def still_missing(study: Study, wait_seconds: float) -> list[int]:
     """Wait until no element is missing or the time is up. Return the elements that are still missing."""
     deadline = time.monotonic() + wait_seconds
     while True:
-        missing = missing_elements(study)
+        missing = missing_elements(study, min_stops=1)  # what its limit has ended waits for the next submission
         left_seconds = deadline - time.monotonic()
         if not missing or left_seconds <= 0:
             return missing

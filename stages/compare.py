@@ -20,11 +20,11 @@ def main(_: argparse.Namespace) -> None:
     Path("results").mkdir(exist_ok=True)
     for name, text in files.items():
         Path(name).write_text(text, encoding="utf-8", newline="")
-    missing = {str(key.directory) for key in study.runs() if not key.directory.exists()}
-    places = {"left_out": [*(str(key.directory) for key in runs), *(str(SPEED / name) for name in speeds)]}
-    for what, names in (places | {"missing": sorted(missing)}).items():
-        if names:
-            print(sentence(Said(f"compare.{what}", {"names": names})))
+    missing = [key.directory for key in study.runs() if not key.directory.exists()]
+    left_out = [*(key.directory for key in runs), *(SPEED / name for name in speeds)]
+    for code, places in (("compare.left_out", left_out), ("compare.missing", missing)):
+        if places:
+            print(sentence(Said(code, {"names": list(map(str, places))})))
     faults = [row.timing_fault for row in tables.runs if row.timing_fault]
     if faults:
         numbers = {"num_left_out": len(faults), "num_runs": len(tables.runs), "why": sorted(set(faults))}

@@ -17,6 +17,7 @@ from pipeline.study.schema import PARAMS, load_study
 from stages import run
 
 CONF = Path("conf")
+SMALL = "small"  # the campaign of a study that was cut to a few steps
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -74,7 +75,7 @@ def in_small(values: Mapping[str, Any]) -> dict[str, Any]:
     }
     return {
         **values,
-        "campaign": "small",
+        "campaign": SMALL,
         "description": "a few steps of everything, to see that it runs",
         "seeds": [0],
         "num_seeds": {name: min(count, 1) for name, count in values.get("num_seeds", {}).items()},

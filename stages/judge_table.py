@@ -3,10 +3,12 @@
 import argparse
 import contextlib
 import json
+import re
 import sys
 from pathlib import Path
 
 from pipeline.comparison.pairing import Question
+from pipeline.errors import InputError
 from pipeline.files.terminal import print_table
 from pipeline.files.writing import write_whole
 from pipeline.run_table.table_file import COLUMNS, read_runs
@@ -16,6 +18,8 @@ from pipeline.sentences import sentence, sentences
 from stages import run
 from stages.argument_types import check_given
 
+# Names of metrics that are probably better when lower.
+LOWER_IS_BETTER = r"loss|error|perplexity|(?<![a-z])(ppl|nll|mse|rmse|mae|wer|cer)(?![a-z])"
 EXAMPLE = """\
 a table has a row a run, for example:
 
@@ -49,6 +53,11 @@ def main(arguments: argparse.Namespace) -> None:
     check_given(example, TABLE=arguments.table, BASELINE=arguments.baseline, MARGIN=arguments.margin)
     table: Path = arguments.table
     metric, baseline = arguments.metric, arguments.baseline
+    has_direction = arguments.lower_is_better or arguments.higher_is_better
+    if arguments.one_sided and not has_direction and re.search(LOWER_IS_BETTER, metric, re.IGNORECASE):
+        raise InputError(
+            f"--one-sided: is a lower {metric} better, or a higher one? Add --lower-is-better or --higher-is-better"
+        )
     asked = Question(arguments.margin, arguments.lower_is_better, arguments.one_sided)
     judged = judge_table(read_runs(table, metric, baseline, dict(arguments.columns)), metric, baseline, asked)
     columns, rows = cells(judged)
@@ -77,7 +86,9 @@ if __name__ == "__main__":
     parser.add_argument("--baseline", help="the variant that the others are compared with")
     parser.add_argument("--margin", type=margin, help="the largest harmless difference, in the metric's unit")
     parser.add_argument("--metric", default="accuracy", help="the column that is judged (accuracy)")
-    parser.add_argument("--lower-is-better", action="store_true", help="for a metric such as a loss")
+    direction = parser.add_mutually_exclusive_group()
+    direction.add_argument("--lower-is-better", action="store_true", help="for a metric such as a loss")
+    direction.add_argument("--higher-is-better", action="store_true", help="for every other metric (the default)")
     parser.add_argument("--one-sided", action="store_true", help="ignore gains: is it no worse?")
     parser.add_argument(
         "--columns",

@@ -10,7 +10,7 @@ fail() {
   echo "what to do: $1; then run the same command" >&2
   exit 1
 }
-index='connect this machine to a Python package index, or name one that it reaches (PIP_INDEX_URL=… and UV_DEFAULT_INDEX=…)'
+index='read the message above; if it is about the network, connect this machine to a Python package index, or name one that it reaches (PIP_INDEX_URL=… and UV_DEFAULT_INDEX=…)'
 
 echo "setting up .venv"
 if ! .venv/bin/python -c '' 2>/dev/null || ! uv=$(command -v .venv/bin/uv); then

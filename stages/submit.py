@@ -39,7 +39,7 @@ def main(_: argparse.Namespace) -> None:
         step = ["srun", "--ntasks=1", "--exact", f"--cpus-per-task={cluster.cpus}"]
         jobs.append(_submit(name, jobs, cluster.speed_options(speeds), [*step, *PYTHON, "stages.element"]))
     said = f"; {', then '.join(f'job {job}' for job in jobs)} will make them" if jobs else ""
-    print(f"{len(missing)} of {len(every) - 1} elements are missing{said}")
+    print(f"{len(missing)} of {len(every) - 1} elements are missing{said}", flush=True)
     collector = _submit(name, jobs, cluster.collector_options(), [*PYTHON, "stages.collect"])
     print(f"job {collector} collects them: {status}")
 
@@ -50,7 +50,11 @@ def _submit(name: str, after: Sequence[str], options: Sequence[str], command: Se
     log = "logs/%A_%a.log" if any(option.startswith("--array") for option in options) else "logs/%j.log"
     fixed = ["--parsable", f"--job-name={name}", f"--output={log}", "--open-mode=append"]
     fixed += [f"--dependency=afterany:{':'.join(after)}"] if after else []
-    return _slurm("sbatch", *fixed, *options, "deploy/slurm/job.sh", *command).strip().partition(";")[0]
+    try:
+        return _slurm("sbatch", *fixed, *options, "deploy/slurm/job.sh", *command).strip().partition(";")[0]
+    except InputError as error:
+        already = f" Submitted already: {', '.join(after)}; scancel {' '.join(after)} takes it back." if after else ""
+        raise InputError(f"{error}.{already}") from None
 
 
 def _slurm(*command: str) -> str:

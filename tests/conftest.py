@@ -217,7 +217,7 @@ def planned_record(key: RunKey, study: Study | None = None, **changes) -> RunRec
         **key._asdict(),
         "outcome": "completed",
         "num_parameters": 100,
-        "num_test_examples": 100,
+        "num_test_examples": 1000,
         "startup_seconds": 1.0,
         "run_seconds": 10.0,
         "max_run_seconds": None,

@@ -90,7 +90,8 @@ def propose(
         size: how many images to use, and at which batches; by default all images, at `batch_size` (B) and at 2B.
 
     Raises:
-        InputError: the study would not be valid, or there are too few images for a batch of 2B.
+        InputError: the study would not be valid, there are too few images for a batch of 2B, or images are not square
+            and no size was chosen.
     """
     num_examples, batch_size = description["num_train_examples"], asked["batch_size"]
     num_validation = max(1, round(VALIDATION_SHARE * num_examples))
@@ -98,6 +99,14 @@ def propose(
         raise InputError(
             f"--batch: twice the batch must be at most {num_examples - num_validation}, the training examples of "
             f"{asked['dataset']} after {num_validation} are set aside for validation. Received: {batch_size}"
+        )
+    height, width = description["image_shape"][:2]
+    if height != width and "image_size" not in asked:
+        short, long = sorted((height, width))
+        raise InputError(
+            f"--image-size: images of {asked['dataset']} have {height} × {width} pixels, and models get square ones. "
+            f"Give IMAGE_SIZE. With {short}, the longer side keeps {short / long:.0%} of its pixels; with {long}, the "
+            f"shorter one is stretched {long / short:.3g} times"
         )
     num_images, multiples, _ = size or Size(num_examples - num_validation, (1, 2), 0.0)
     num_validation = min(num_validation, num_images)

@@ -81,7 +81,8 @@ def _shifts(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict[
     for benchmark, variant in campaign.pairs:
         pinned = [old.accuracies(benchmark, variant) for old in baseline]
         known = [of_campaign for of_campaign in pinned if of_campaign]  # empty if no run of a campaign completed
-        shifts[benchmark, variant, ACCURACY] = shift(known, campaign.accuracies(benchmark, variant), 0.0)
+        unit = max(each.resolution(benchmark, variant) for each in (campaign, *baseline))
+        shifts[benchmark, variant, ACCURACY] = shift(known, campaign.accuracies(benchmark, variant), 0.0, unit)
         completed = _completed(baseline, benchmark, variant), _completed([campaign], benchmark, variant)
         shifts[benchmark, variant, COMPLETED] = shift_of_shares(*completed)
     for benchmark in campaign.benchmarks:

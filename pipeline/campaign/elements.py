@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pipeline.machine.left_out import read_left_out
 from pipeline.records.blocks import SPEED
-from pipeline.store.plan import NUMERICS, missing_runs
+from pipeline.store.plan import MAX_STOPS, NUMERICS, is_final, missing_runs
 from pipeline.study.schema import Study
 
 Element = Sequence[str]  # a module of `stages` and its arguments
@@ -20,14 +20,16 @@ def elements(study: Study) -> list[Element]:
     return [*runs, ("numerics",), *speeds, ("collect",)]
 
 
-def missing_elements(study: Study) -> list[int]:
+def missing_elements(study: Study, min_stops: int = MAX_STOPS) -> list[int]:
     """Return the numbers of the elements whose results are missing from the campaign's folder, the working directory.
 
-    The collector never counts as missing, nor do runs of variants left out on the machine of the other runs.
+    The collector never counts as missing, nor do runs of variants left out on the machine of the other runs. What its
+    time limit has ended fewer than `min_stops` times counts as missing.
     """
-    missing = set(missing_runs(study.without(read_left_out(study))))
+    missing = set(missing_runs(study.without(read_left_out(study)), min_stops))
     runs = [key not in missing for key in study.runs()]
-    speeds = [(SPEED / benchmark / "measurement.json").exists() for benchmark in study.timed_benchmarks]
+    folders = [SPEED / benchmark for benchmark in study.timed_benchmarks]
+    speeds = [(each / "measurement.json").exists() and is_final(each, min_stops) for each in folders]
     return [number for number, made in enumerate([*runs, NUMERICS.exists(), *speeds]) if not made]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import PositiveFloat
+from pydantic import PositiveFloat, PositiveInt
 
 from pipeline.comparison.comparable import surroundings
 from pipeline.errors import InputError
@@ -26,13 +26,14 @@ BASELINE = "baseline.json"
 
 
 class CampaignRun(Untrusted):
-    """Hold one run of a campaign; its accuracy is in [0, 1]."""
+    """Hold one run of a campaign; its accuracy is in [0, 1]. Early entries have no `num_test_examples`."""
 
     benchmark: str
     variant: str
     seed: int
     outcome: str
     test_accuracy: float | None
+    num_test_examples: PositiveInt | None = None
 
 
 class CampaignLaunch(Untrusted):
@@ -86,6 +87,11 @@ class CampaignEntry(Untrusted):
         """Return the test accuracies of the completed runs, in percent."""
         return [100 * run.test_accuracy for run in self.runs_of(benchmark, variant) if run.test_accuracy is not None]
 
+    def resolution(self, benchmark: str, variant: str) -> float:
+        """Return the percentage points that one test example is worth, or 0 if that is unknown."""
+        numbers = [run.num_test_examples for run in self.runs_of(benchmark, variant) if run.num_test_examples]
+        return 100 / min(numbers) if numbers else 0.0
+
     def launches_of(self, benchmark: str) -> list[CampaignLaunch]:
         return [launch for launch in self.launches if launch.benchmark == benchmark]
 
@@ -128,7 +134,12 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
         made_on=_made_on(study, environment),
         num_planned=len(study.runs()),
         runs=[
-            CampaignRun(**key._asdict(), outcome=record.outcome, test_accuracy=record.scores.test_accuracy)
+            CampaignRun(
+                **key._asdict(),
+                outcome=record.outcome,
+                test_accuracy=record.scores.test_accuracy,
+                num_test_examples=record.num_test_examples or None,
+            )
             for key, record in records.items()
         ],
         launches=[

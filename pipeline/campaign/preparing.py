@@ -10,19 +10,25 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from pipeline.campaign.ledger import BASELINE
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.files.code import check_exists
+from pipeline.files.untrusted import excerpt
 from pipeline.store.kept import alone
-from pipeline.study.configuration import validate
+from pipeline.study.configuration import differing, validate
 from pipeline.study.schema import PARAMS, Study, load_study
 
 CAMPAIGNS = Path("campaigns")
 LEDGER = "ledger"  # in the folder of campaigns
 PROJECT = Path(__file__).parents[2]
-CODE = ("claims.yaml", "deploy/slurm", "pipeline", "requirements", "stages")
+CODE = ("CITATION.cff", "claims.yaml", "deploy/slurm", "pipeline", "requirements", "stages")
+RESERVED = (LEDGER, Path(BASELINE).stem)  # would be taken for files of the ledger
+MAX_SHOWN = 5  # differences between two studies
 MAX_SEED = 10**9  # short enough to read, and valid for every engine
 
 
@@ -30,24 +36,47 @@ def prepare_campaign(name: str, campaigns: Path) -> Path:
     """Make the folder `campaigns/name` from this checkout's study, unless the folder exists; return its absolute path.
 
     Raises:
-        InputError: the study or the name is faulty, or a data set can't be prepared. No partial folder remains.
+        InputError: the study or the name is faulty, another study has this name, or a data set can't be prepared. No
+            partial folder remains.
     """
     study = load_study()
     validate(Study, study.model_dump(mode="json") | {"campaign": name}, "the study with this --campaign")
-    folder = campaigns.resolve() / name
-    if folder.exists():
-        return folder
+    if name in RESERVED:
+        raise InputError(f"--campaign: {name} is the name of a file of the ledger. Choose another name")
+    folder, seeds = campaigns.resolve() / name, campaign_seeds(name, len(study.seeds))
+    values = yaml_files.load(PARAMS) | {"campaign": name, "seeds": seeds}
     folder.parent.mkdir(exist_ok=True)
     lock = alone(folder.parent / ".lock")
     with lock, tempfile.TemporaryDirectory(prefix=".partial-", dir=folder.parent) as partial:
         if not folder.exists():
             made = Path(partial, name)
-            _fill(made, study, campaign_seeds(name, len(study.seeds)))
+            _fill(made, study, values)
             made.rename(folder)
+    _check_same(folder, values)
     return folder
 
 
-def _fill(folder: Path, study: Study, seeds: list[int]) -> None:
+def _check_same(folder: Path, values: dict[str, Any]) -> None:
+    """Refuse a campaign's folder whose study differs from `values`."""
+    theirs = yaml_files.load(folder / PARAMS)
+    paths = list(differing(theirs, values))
+    if paths:
+        shown = [
+            f"{'.'.join(path)} is {_at(theirs, path)} there, {_at(values, path)} here" for path in paths[:MAX_SHOWN]
+        ]
+        more = [f"and {len(paths) - MAX_SHOWN} more"] if len(paths) > MAX_SHOWN else []
+        raise InputError(
+            f"campaign {folder.name} is of another study: {'; '.join(shown + more)}. Choose another name: CAMPAIGN=…"
+        )
+
+
+def _at(values: Any, path: Sequence[str]) -> str:
+    for name in path:
+        values = values.get(name) if isinstance(values, dict) else None
+    return "not set" if values is None else excerpt(values, 80)
+
+
+def _fill(folder: Path, study: Study, values: dict[str, Any]) -> None:
     for name in CODE:
         if (PROJECT / name).exists():  # a container image lacks some of these
             _copy(PROJECT / name, folder / name)
@@ -60,8 +89,7 @@ def _fill(folder: Path, study: Study, seeds: list[int]) -> None:
         if not (folder / source).exists():  # otherwise the model is this project's, or its path is absolute
             check_exists(source)
             _copy(source, folder / source)
-    text = yaml_files.dump(yaml_files.load(PARAMS) | {"campaign": folder.name, "seeds": seeds})
-    (folder / PARAMS).write_text(text, encoding="utf-8")
+    (folder / PARAMS).write_text(yaml_files.dump(values), encoding="utf-8")
     for dataset in study.datasets:
         command = [sys.executable, "-m", "stages.download", "--dataset", dataset]
         environment = os.environ | {"PYTHONPATH": str(folder)}

@@ -171,7 +171,9 @@ class ValueClaim(VariantClaim):
         """
         runs, more = self.runs(evidence), Said("more.runs")
         values = [getattr(run, self.quantity) for run in runs if run.outcome == "completed"]
-        found = mean(values)
+        # Losses, and accuracies on a validation set of unknown size, count as not rounded.
+        is_rounded = self.quantity == "test_accuracy"
+        found = mean(values, max((1 / run.num_test_examples for run in runs if is_rounded), default=0.0))
         numbers = {"quantity": self.quantity, "value": self.value, "tolerance": self.tolerance}
         counts = {"num_completed": len(values), "num_runs": len(runs)}
         if found.mean is None:

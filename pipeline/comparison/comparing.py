@@ -147,6 +147,8 @@ def run_row(study: Study, key: RunKey, run: Run, measured: Measured | None) -> d
         "test_accuracy": record.scores.test_accuracy,
         "validation_accuracy": record.scores.validation_accuracy,
         "test_loss": record.scores.test_loss,
+        "num_test_examples": record.num_test_examples,
+        "initial_weights_sha256": record.initial_weights_sha256,
         "epoch_seconds": median(steady) if steady else None,
         "validation_seconds": median(epoch.validation_seconds for epoch in epochs) if epochs else None,
         "peak_memory_bytes": record.memory.peak_bytes,
@@ -227,7 +229,7 @@ def _result(run: Run) -> Row:
     return Row(
         outcome=run.record.outcome,
         result=None if accuracy is None else 100 * accuracy,
-        unit=None,
+        unit=100 / run.record.num_test_examples if run.record.num_test_examples else 100.0,
         precision=(run.record.planned.policy, run.record.planned.tf32),
         final_weights_sha256=run.record.final_weights_sha256,
         num_predicted_classes=len(set(run.predicted.tolist())),
@@ -267,6 +269,7 @@ def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, me
         share = recipe.batch_size * variant.batch_multiplier / recipe.split.num_train_examples  # of an epoch
         cells[f"{side}_step_seconds"] = seconds and seconds * share
         cells[f"{side}_peak_bytes"] = speeds.peak_bytes(name)
+        cells[f"{side}_fault"] = speeds.fault(name)
     cells["candidate_kernel_share"] = speeds.kernel_share(candidate)
     if measured_as[baseline] == measured_as[candidate]:
         return cells

@@ -48,6 +48,11 @@ class Side(NamedTuple):
     def results(self) -> np.ndarray:
         return np.array([self.runs[seed].result for seed in self.shared], dtype=np.float64)
 
+    @property
+    def unit(self) -> float:
+        """Return the step in which the results come: the value of the last digit of the one with the most digits."""
+        return min((float(self.runs[seed].unit) for seed in self.shared), default=0.0)
+
 
 def set_beside(
     runs: Mapping[str, Runs], pairs: Sequence[tuple[str, str]], families: Sequence[Hashable], asked: Question
@@ -58,16 +63,19 @@ def set_beside(
     each has seeds that the other lacks, Welch's test compares them unpaired.
 
     Args:
-        runs: by variant and seed. A run has `outcome` and `result`. Its `precision`, `final_weights_sha256`,
-            `num_predicted_classes` and `unit` (the value of the last digit of its result) may be None.
+        runs: by variant and seed. A run has `outcome`, `result` and `unit`, the step in which such results come: one
+            test image, or the last digit. Its `precision`, `final_weights_sha256` and `num_predicted_classes` may be
+            None.
         pairs: (baseline, candidate) of each pair.
         families: the family of each pair, over which Holm's method adjusts.
     """
     sides = [sides_of(runs[baseline], runs[candidate]) for baseline, candidate in pairs]
     contrasts = [
-        paired(b.results - a.results) if a.shared == b.shared else unpaired(a.results, b.results) for a, b in sides
+        paired(b.results - a.results, unit) if a.shared == b.shared else unpaired(a.results, b.results, unit)
+        for a, b in sides
+        for unit in [max(a.unit, b.unit)]  # the coarser side's
     ]
-    reasons = [_reason(*both, found, asked) for both, found in zip(sides, contrasts, strict=True)]
+    reasons = [_reason(*both, asked) for both in sides]
     sign = -1 if asked.is_lower_better else 1
     gains = [found._replace(mean=sign * found.mean) for found in contrasts]
     tested = [
@@ -89,7 +97,7 @@ def set_beside(
 
 MAX_SHARE_OF_LOSS = 0.5  # of the baseline's mean: a wider margin means nothing, unless results are accuracies
 # Reasons that make any test of the results meaningless.
-NO_TEST = ("identical", "rounded", "one_class", "too_few_seeds", "same_difference")
+NO_TEST = ("identical", "rounded", "one_class", "too_few_seeds")
 
 
 def sides_of(theirs: Runs, ours: Runs) -> tuple[Side, Side]:
@@ -101,20 +109,18 @@ def sides_of(theirs: Runs, ours: Runs) -> tuple[Side, Side]:
     return Side(theirs, completed[0]), Side(ours, completed[1])
 
 
-def _reason(theirs: Side, ours: Side, found: Contrast, asked: Question) -> str | None:
+def _reason(theirs: Side, ours: Side, asked: Question) -> str | None:
     """Return a reason not to trust a test of these results, or None."""
     a, b = theirs.results, ours.results
     runs = [side.runs[seed] for side in (theirs, ours) for seed in side.shared]
-    if len(a) and all(run.unit and run.unit > asked.margin for run in runs):  # such coarse results agree by chance
+    if max(theirs.unit, ours.unit) > asked.margin:  # such coarse results agree by chance
         return "rounded"
-    if _are_identical(theirs, ours):
-        return "identical"
     if len(a) and {run.num_predicted_classes for run in runs} == {1}:
         return "one_class"
+    if _are_identical(theirs, ours):
+        return "identical"
     if min(len(a), len(b)) < MIN_SEEDS:
         return "too_few_seeds"
-    if not found.is_known:
-        return "same_difference"
     if any(_failed_beside(one, other) for one, other in ((theirs, ours), (ours, theirs))):
         return "runs_failed"
     is_accuracy = not asked.is_lower_better and 0 <= a.min() <= a.max() <= 100
@@ -124,16 +130,13 @@ def _reason(theirs: Side, ours: Side, found: Contrast, asked: Question) -> str |
 
 
 def _are_identical(theirs: Side, ours: Side) -> bool:
-    """Tell whether runs of two precisions are in fact the same: compare final weights, or else all results.
-
-    Runs of one precision may be identical: a custom training loop may equal Keras's bit for bit.
-    """
+    """Tell whether all results are equal, or the final weights of two precisions are: then nothing can be tested."""
     a, b = ([side.runs[seed] for seed in side.shared] for side in (theirs, ours))
-    if not a or not b or (a[0].precision is not None and a[0].precision == b[0].precision):
+    if not a or not b:
         return False
     digests = [[run.final_weights_sha256 for run in runs] for runs in (a, b)]
-    if all(map(all, digests)):
-        return digests[0] == digests[1]
+    if a[0].precision != b[0].precision and all(map(all, digests)) and digests[0] == digests[1]:
+        return True
     is_paired = theirs.shared == ours.shared
     results = [side.results if is_paired else np.sort(side.results) for side in (theirs, ours)]
     # One result may have fewer digits than the other.

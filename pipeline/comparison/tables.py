@@ -18,6 +18,7 @@ EPOCHS = Path("results/epochs.csv")  # all epochs of all runs, for curves
 # scale skipped, of the `num_late_steps` after the first epoch. `timing_fault` says why the times of a run don't count.
 RUN_COLUMNS = (
     *("benchmark", "variant", "seed", "outcome", "test_accuracy", "validation_accuracy", "test_loss"),
+    *("num_test_examples", "initial_weights_sha256"),
     *(
         "epoch_seconds",
         "validation_seconds",
@@ -37,7 +38,7 @@ RUN_COLUMNS = (
 # method over `num_candidates` pairs. `reason` says why the tests decide nothing. `speedup` is the baseline's time over
 # the candidate's. Its interval holds for another day; the interval `sitting_*` holds only for this measurement.
 # `epoch_speedup` is the speedup of whole epochs with their validation. `candidate_kernel_share` is the share of the
-# candidate's CPU time that the system's kernel took.
+# candidate's CPU time that the system's kernel took. `*_fault` says how a process failed in the turns.
 ACCURACY_COLUMNS = (
     *("num_seeds", "missing_candidate", "num_failed_baseline", "num_failed_candidate"),
     *("num_diverged_baseline", "num_diverged_candidate", "baseline_accuracy", "candidate_accuracy"),
@@ -49,7 +50,7 @@ SPEED_COLUMNS = (
     *("epoch_speedup", "epoch_speedup_low", "epoch_speedup_high", "num_launches", "num_turns", "other_cpu_share"),
     *("num_blocks_left_out", "side_by_side", "baseline_step_seconds", "candidate_step_seconds"),
     *("baseline_epoch_seconds", "candidate_epoch_seconds", "baseline_peak_bytes", "candidate_peak_bytes"),
-    "candidate_kernel_share",
+    *("candidate_kernel_share", "baseline_fault", "candidate_fault"),
     *("memory_ratio", "memory_ratio_low", "memory_ratio_high", "images_on_device", "device", "device_kind"),
     *("compute_capability", "device_memory_bytes", "cpu_features"),
 )
@@ -58,7 +59,7 @@ PAIR_COLUMNS = ("benchmark", "baseline", "candidate", *ACCURACY_COLUMNS, *SPEED_
 TEXT_COLUMNS = (
     *("benchmark", "variant", "baseline", "candidate", "missing_candidate", "outcome", "reason"),
     *("device", "device_kind", "cpu_features", "memory_kind", "kernels", "data_source", "started_at"),
-    *("first_not_finite", "timing_fault"),
+    *("first_not_finite", "timing_fault", "initial_weights_sha256", "baseline_fault", "candidate_fault"),
 )
 
 

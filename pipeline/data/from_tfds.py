@@ -19,6 +19,8 @@ from pipeline.errors import InputError
 from pipeline.study import user_code
 from pipeline.study.dataset_source import DatasetSource
 
+MAX_ROUNDING = 0.05  # root mean square of the error, as a share of the images' standard deviation
+
 
 def read_tfds(where: str, source: DatasetSource) -> tuple[str, list[str], dict[str, Examples]]:
     """Return a data set's full name, classes, and train and test examples; fetch it unless `TFDS_DATA_DIR` holds it.
@@ -97,7 +99,10 @@ def _features(where: str, info: Any, source: DatasetSource) -> tuple[str, str]:
     if not isinstance(image, tfds.features.Image | tfds.features.Tensor) or len(image.shape) != 3:
         raise InputError(f"{where}.image: {names[0]} must be an image of height, width and channels. Received: {image}")
     if image.np_dtype not in (np.uint8, np.float32, np.float64):
-        raise InputError(f"{where}.image: {names[0]} must be uint8, or a float in [0, 1]. Received: {image.np_dtype}")
+        raise InputError(
+            f"{where}.image: {names[0]} must be uint8, or a float in [0, 1]. Received: {image.np_dtype}. Have your "
+            "builder scale the values that images really have, not those that the type could hold, to [0, 1]"
+        )
     if None in image.shape[:2] and not source.image_size:
         raise InputError(f"{where}: images may have several sizes. Give image_size, and they are resized to it.")
     if not isinstance(label, tfds.features.ClassLabel):
@@ -123,7 +128,15 @@ def _arrays(where: str, builder: Any, split: str, image: str, label: str, image_
         low, high = images.min(), images.max()
         if not (low >= 0 and high <= 1):  # catches NaN too
             raise InputError(f"{where}: float images must lie in [0, 1]. Received: {low:g} to {high:g}")
-        images = np.rint(images * 255).astype(np.uint8)
+        in_bytes = np.rint(images * 255).astype(np.uint8)
+        loss = np.sqrt(np.square(in_bytes / 255 - images).mean()) / images.std() if high > low else 0.0
+        if loss > MAX_ROUNDING:
+            raise InputError(
+                f"{where}: images become bytes, which would round away too much of these. They lie between {low:.3g} "
+                f"and {high:.3g}, and the error would be {loss:.0%} of their standard deviation. Have your builder "
+                "scale the values that images really have to [0, 1]"
+            )
+        images = in_bytes
     return Examples(images, labels)
 
 

@@ -140,8 +140,8 @@ def _check(name: str, network: Any, spec: ModelSpec) -> None:
         )
     if network.compiled:
         raise InputError(
-            f"{name} returns a compiled model. Runs compile it with the study's optimizer and with cross-entropy, which "
-            "would drop its own loss and optimizer. Return the model without calling compile; load_model takes "
+            f"{name} returns a compiled model. Runs compile it with the study's optimizer and with cross-entropy, and "
+            "so drop its own optimizer and loss. Return the model without calling compile; load_model takes "
             "compile=False"
         )
     if (num_images := network.inputs[0].shape[0]) is not None:

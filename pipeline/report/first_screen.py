@@ -9,6 +9,7 @@ from pipeline.comparison.tables import Row, Tables, hardware_of_row
 from pipeline.machine.acceleration import speed
 from pipeline.numbers import decimals, digits, interval, mebibytes
 from pipeline.records.blocks import REPEAT
+from pipeline.records.run_record import Outcome
 from pipeline.report.names import variant_name
 from pipeline.report.peak import share_of_peak
 from pipeline.sentences import Said, sentence
@@ -140,7 +141,7 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
         speed_beside_default=_ends(None if is_emulated else beside_default, "speedup"),
         peak_bytes=peak or (min(of_runs) if of_runs and all(of_runs) else None),
         share_of_peak=share_of_peak(study.benchmarks[benchmark], variant, timed, step_seconds),
-        notes=_notes(study, tables, benchmark, name, pair, is_emulated),
+        notes=_notes(study, tables, benchmark, name, pair, is_emulated, getattr(timed, f"{side}_fault", None)),
         pair=pair,
         runs=runs,
     )
@@ -159,8 +160,16 @@ def _is_emulated(policy: str, timed: Row) -> bool:
     )
 
 
-def _notes(study: Study, tables: Tables, benchmark: str, name: str, pair: Row | None, is_emulated: bool) -> list[Said]:
-    """Return notes on what the numbers of a variant's row don't show."""
+def _notes(
+    study: Study,
+    tables: Tables,
+    benchmark: str,
+    name: str,
+    pair: Row | None,
+    is_emulated: bool,
+    fault: Outcome | None,
+) -> list[Said]:
+    """Return notes on what the numbers of a variant's row don't show. `fault` says how it failed in the turns."""
     found, runs = [], tables.runs_of(benchmark, name)
     if name in study.comparison.must_differ:
         found.append(Said("note.control"))
@@ -169,13 +178,15 @@ def _notes(study: Study, tables: Tables, benchmark: str, name: str, pair: Row | 
     measured_as = study.measured_as(benchmark)[name]
     if pair and pair.device and measured_as != name:
         found.append(Said("note.timed_as", {"name": variant_name(study.variants[measured_as], with_batch=True)}))
-    if pair is None:
-        return found
+    if fault:
+        found.append(Said("note.not_timed", {"outcome": fault}))
     outcomes = ("diverged", "out_of_memory", "too_slow")
     failed = {outcome: sum(run.outcome == outcome for run in runs) for outcome in outcomes}
     if any(failed.values()):
         where = sorted({run.first_not_finite for run in runs if run.first_not_finite})
         found.append(Said("note.failed", failed | {"num_runs": len(runs), "where": where}))
+    if pair is None:
+        return found
     if pair.num_seeds and pair.num_seeds < len(tables.runs_of(benchmark, pair.baseline)):
         found.append(Said("note.fewer_seeds", {"num_seeds": pair.num_seeds}))
     kernels, theirs = (

@@ -37,7 +37,9 @@ def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
     speeds = [
         row
         for name in names
-        if name != "float8" and (row := tables.pair(benchmark, name, default)) and row.speedup is not None
+        if variants[name].policy != "float8"
+        and (row := tables.pair(benchmark, name, default))
+        and row.speedup is not None
     ]
     same = [row.candidate for row in accuracies if row.outcome.startswith("equivalent")]
     gains = [row for row in speeds if row.speedup_low and row.speedup_low > 1]
@@ -52,7 +54,12 @@ def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
         found = _on_speed(gains or speeds, numbers, variants)
     found += _on_accuracy(accuracies)
     found = found or _on_memory(tables, benchmark, strict, names)
-    return [*found, *_on_kernel(tables, benchmark, strict), *_on_other_work(study, tables, benchmark)]
+    return [
+        *found,
+        *_on_starts(tables, benchmark),
+        *_on_kernel(tables, benchmark, strict),
+        *_on_other_work(study, tables, benchmark),
+    ]
 
 
 def alike(rows: Sequence[Row]) -> list[Row]:
@@ -124,12 +131,20 @@ def _on_memory(tables: Tables, benchmark: str, strict: str, names: Sequence[str]
     peaks = {
         name: min(found)
         for name in (strict, *names)
-        if (found := [run.peak_memory_bytes for run in tables.runs_of(benchmark, name) if run.peak_memory_bytes])
+        if (found := [run.peak_memory_bytes for run in tables.runs_of(benchmark, name) if run.outcome == "completed"])
+        and all(found)
     }
     if strict not in peaks or len(peaks) < 2:
         return []
     ratios = {name: peak / peaks[strict] for name, peak in peaks.items() if name != strict}
     return [Said("advice.memory", {"ratios": ratios, "baseline": strict})]
+
+
+def _on_starts(tables: Tables, benchmark: str) -> list[Said]:
+    """Say so if all seeds start from the same weights, as with a checkpoint or with fixed initial values."""
+    runs = [run for run in tables.runs_of(benchmark) if run.initial_weights_sha256]
+    is_one = len({run.seed for run in runs}) > 1 and len({run.initial_weights_sha256 for run in runs}) == 1
+    return [Said("advice.same_start")] if is_one else []
 
 
 def _on_kernel(tables: Tables, benchmark: str, strict: str) -> list[Said]:

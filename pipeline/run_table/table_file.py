@@ -21,6 +21,7 @@ ENDED_WELL = (
 )
 YES = ("true", "1", "yes")  # the run has diverged
 STATE_COLUMNS = ("diverged", "state", "status", "outcome", "trial_status")
+STEP_COLUMNS = ("epoch", "step", "_step", "global_step", "iteration")  # of a table with a row for each of them
 MAX_FAULTS = 30
 _REMEDY = "Give a CSV file with a row a run"
 
@@ -50,6 +51,12 @@ def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]
         faults.append("name columns by --columns variant=NAME seed=NAME, and the metric by --metric NAME")
     runs: dict[int, Row] = {}
     if not faults:
+        steps = [name for name in header if name.casefold() in STEP_COLUMNS]
+        if steps and _is_history([dict(zip(header, cells, strict=False)) for _, cells in lines], called, steps[0]):
+            raise InputError(
+                f"{path} can't be judged: it has a row for each {steps[0]} of a run. Keep one row a run, the one with "
+                "the result: the last"
+            )
         states = [called["diverged"]] if "diverged" in columns else [n for n in header if n.casefold() in STATE_COLUMNS]
         for line, cells in lines:
             if len(cells) != len(header):
@@ -75,8 +82,19 @@ def _lines(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
         raise InputError(f"{path} can't be judged: it is not UTF-8. Save the table as CSV, in UTF-8") from None
     separator = max(",;\t|", key=text.lstrip().partition("\n")[0].count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    lines = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if any(cells)]
+    try:
+        lines = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if any(cells)]
+    except csv.Error as error:
+        raise InputError(f"{path} can't be judged: line {reader.line_num}: {error}. {_REMEDY}") from None
     return (lines[0][1], lines[1:]) if lines else ([], [])
+
+
+def _is_history(rows: Sequence[Mapping[str, str]], called: Mapping[str, str], step: str) -> bool:
+    """Tell whether most runs have several rows, each with another value in the column `step`."""
+    steps: dict[tuple[str | None, str | None], set[str | None]] = {}
+    for row in rows:
+        steps.setdefault((row.get(called["variant"]), row.get(called["seed"])), set()).add(row.get(step))
+    return 2 * sum(len(of_run) > 1 for of_run in steps.values()) > len(steps)
 
 
 def _faults_of_row(row: Mapping[str, str], called: Mapping[str, str]) -> Iterator[str]:
@@ -99,7 +117,8 @@ def _number(cell: str) -> float | None:
 def _run(row: Mapping[str, str], called: Mapping[str, str], states: Sequence[str]) -> Row:
     cell = row[called["result"]].lower()
     result, seconds = _number(cell), _number(row.get(called["seconds"], ""))
-    words = [row[name].removeprefix("TrialState.").casefold() for name in states]
+    # pandas writes 1.0 for True if another row has no value.
+    words = [row[name].removeprefix("TrialState.").removesuffix(".0").casefold() for name in states]
     failed = next((word for word in words if word not in ENDED_WELL), None)
     if failed:
         outcome = "diverged" if failed in YES else failed

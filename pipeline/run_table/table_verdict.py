@@ -73,10 +73,10 @@ def _speed(theirs: Side, ours: Side) -> dict[str, float | None]:
         both = [(theirs.runs[seed].seconds, ours.runs[seed].seconds) for seed in theirs.shared]
         found = paired([math.log(a / b) for a, b in both if a and b])
     else:
-        logs = [
+        own, other = (
             np.array([math.log(run.seconds) for run in side.runs.values() if run.seconds]) for side in (ours, theirs)
-        ]
-        found = unpaired(*logs)
+        )
+        found = unpaired(own, other)
     return dict(zip(("speedup", "speedup_low", "speedup_high"), ratio(found), strict=True))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from pipeline.statistics.intervals import MIN_SEEDS, Interval, Ratio, has_spread, holm
+from pipeline.statistics.intervals import MIN_SEEDS, Interval, Ratio, has_spread, holm, standard_deviation
 
 SIGNIFICANCE_LEVEL = 0.05
 POWER = 0.8
@@ -65,35 +65,35 @@ class Contrast(NamedTuple):
         return min(1.0, 2 * self._replace(mean=abs(self.mean)).above(bound))
 
 
-def paired(differences: ArrayLike) -> Contrast:
-    """Return the contrast of paired differences (num_seeds,).
+def paired(differences: ArrayLike, unit: float = 0.0) -> Contrast:
+    """Return the contrast of paired differences (num_seeds,) of results that come in steps of `unit`.
 
-    The error is unknown with fewer than `MIN_SEEDS` differences, or if all are equal but not zero. It is 0 if all are
-    zero.
+    The error is unknown with fewer than `MIN_SEEDS` differences. Differences that are not rounded have an unknown
+    error, too, if all are equal but not zero, and an error of 0 if all are zero.
     """
     values = np.asarray(differences, dtype=np.float64)
     mean, num_seeds = float(values.mean()) if len(values) else math.nan, len(values)
     if num_seeds < MIN_SEEDS:
         return Contrast(mean)
-    spread = float(values.std(ddof=1))
-    error = spread / math.sqrt(num_seeds) if has_spread(values) or not values.any() else math.nan
+    spread = standard_deviation(values, unit, num_roundings=2)
+    error = spread / math.sqrt(num_seeds) if unit or has_spread(values) or not values.any() else math.nan
     return Contrast(mean, spread, error, num_seeds - 1)
 
 
-def unpaired(baseline: np.ndarray, candidate: np.ndarray) -> Contrast:
+def unpaired(baseline: np.ndarray, candidate: np.ndarray, unit: float = 0.0) -> Contrast:
     """Return the contrast of two variants that share no seeds, from the values (num_seeds,) of each.
 
-    The error is √(s₁²/n₁ + s₂²/n₂), with Satterthwaite's approximate degrees of freedom (Welch, Biometrika 34, 1947;
-    Satterthwaite, Biometrics Bulletin 2, 1946). The error is unknown if a variant has fewer than `MIN_SEEDS` values, or
-    if neither variant has a spread and their means differ.
+    Values come in steps of `unit`. The error is √(s₁²/n₁ + s₂²/n₂), with Satterthwaite's approximate degrees of freedom
+    (Welch, Biometrika 34, 1947; Satterthwaite, Biometrics Bulletin 2, 1946). It is unknown if a variant has fewer than
+    `MIN_SEEDS` values, or if values are not rounded, neither variant has a spread, and their means differ.
     """
     numbers = np.array([len(baseline), len(candidate)])
     mean = float(candidate.mean() - baseline.mean()) if numbers.all() else math.nan
     if min(numbers) < MIN_SEEDS:
         return Contrast(mean)
-    if not has_spread(baseline) and not has_spread(candidate):
+    if not unit and not has_spread(baseline) and not has_spread(candidate):
         return Contrast(mean, 0.0, math.nan if mean else 0.0)
-    variances = np.array([baseline.var(ddof=1), candidate.var(ddof=1)])
+    variances = np.array([standard_deviation(values, unit) for values in (baseline, candidate)]) ** 2
     shares, total = variances / numbers, variances.sum()
     return Contrast(
         mean,

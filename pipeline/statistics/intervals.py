@@ -45,18 +45,32 @@ class Proportion(NamedTuple):
     high: float
 
 
-def mean(values: ArrayLike) -> Mean:
+def standard_deviation(values: np.ndarray, unit: float, num_roundings: int = 1) -> float:
+    """Return the standard deviation of a sample (num_seeds,), but at least that of the values' own rounding.
+
+    Equal results are no evidence finer than their resolution. Rounding to multiples of `unit` moves a value by up to
+    unit/2 in both directions, evenly: with a standard deviation of unit/√12.
+
+    Args:
+        unit: the step in which results come, such as one test image; 0 for values that are not rounded.
+        num_roundings: 2 for differences of two results, which add up two such errors.
+    """
+    return max(float(values.std(ddof=1)), unit * float(np.sqrt(num_roundings / 12)))
+
+
+def mean(values: ArrayLike, unit: float = 0.0) -> Mean:
     """Return the mean of values (num_seeds,), its 95 % t-interval, and the 95 % interval of one new value.
 
     The interval of a new value is mean ± t s √(1 + 1/n): Hahn & Meeker, Statistical Intervals, 1991, equation 4.2. Both
-    intervals are unknown with fewer than `MIN_SEEDS` values.
+    intervals are unknown with fewer than `MIN_SEEDS` values. `unit` is as in `standard_deviation`.
     """
     values = np.asarray(values, dtype=np.float64)
     count, average = len(values), float(values.mean()) if len(values) else None
     if average is None or count < MIN_SEEDS:
         return Mean(mean=average, low=None, high=None, new_low=None, new_high=None)
     quantile = scipy.special.stdtrit(count - 1, 0.975)
-    half, new_half = (float(values.std(ddof=1) * np.sqrt(factor) * quantile) for factor in (1 / count, 1 + 1 / count))
+    spread = standard_deviation(values, unit)
+    half, new_half = (float(spread * np.sqrt(factor) * quantile) for factor in (1 / count, 1 + 1 / count))
     ends = (average - half, average + half, average - new_half, average + new_half)
     return Mean(mean=average, **dict(zip(("low", "high", "new_low", "new_high"), ends, strict=True)))
 

@@ -1,7 +1,8 @@
 """Decide whether a campaign has shifted from its baseline, by pure functions of numbers.
 
 The band is the 99 % prediction interval for the mean of k new values: ±t(.995, n − 1) · s · √(1/k + 1/n) around the
-mean of the baseline's n seeds (Hahn & Meeker, Statistical Intervals, 1991, § 4.7). A campaign gives a warning if the
+mean of the baseline's n seeds (Hahn & Meeker, Statistical Intervals, 1991, § 4.7). s is at least that of the values'
+rounding. A campaign gives a warning if the
 mean of its k fresh seeds is outside. Two in a row, on other seeds and in the same direction, are drift.
 """
 
@@ -12,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import scipy
 
-from pipeline.statistics.intervals import MIN_SEEDS
+from pipeline.statistics.intervals import MIN_SEEDS, standard_deviation
 from pipeline.statistics.speeds import launch_spread
 
 BAND_LEVEL = 0.99
@@ -34,7 +35,9 @@ class Shift(NamedTuple):
         return "up" if self.mean > self.baseline else "down"
 
 
-def shift(baseline: Sequence[Sequence[float]], fresh: Sequence[float], negligible: float) -> Shift | None:
+def shift(
+    baseline: Sequence[Sequence[float]], fresh: Sequence[float], negligible: float, unit: float = 0.0
+) -> Shift | None:
     """Compare fresh values, one per seed, with the baseline's campaigns. Return None if there are too few values.
 
     Values that agree within a campaign may differ from month to month. Three or more baseline campaigns show how
@@ -44,17 +47,20 @@ def shift(baseline: Sequence[Sequence[float]], fresh: Sequence[float], negligibl
     Args:
         baseline: values of each pinned campaign, one per seed.
         negligible: a shift up to this size never counts, however significant it is.
+        unit: the step in which values come, as in `standard_deviation`.
     """
     if not fresh:
         return None
     if len(baseline) >= MIN_SEEDS:
         values, num_fresh = [_mean(campaign) for campaign in baseline], 1
-        of_fewer = _variance_within(baseline) * max(1 / len(fresh) - _mean([1 / len(each) for each in baseline]), 0.0)
+        of_mean = _mean([1 / len(each) for each in baseline])  # of the variance of a value
+        of_fewer = _variance_within(baseline) * max(1 / len(fresh) - of_mean, 0.0)
+        unit *= math.sqrt(of_mean)
     else:
         values, num_fresh, of_fewer = [value for campaign in baseline for value in campaign], len(fresh), 0.0
     if len(values) < MIN_SEEDS:
         return None
-    variance = sum((value - _mean(values)) ** 2 for value in values) / (len(values) - 1)
+    variance = standard_deviation(np.array(values), unit) ** 2
     band = _quantile(len(values) - 1) * math.sqrt(variance * (1 / num_fresh + 1 / len(values)) + of_fewer)
     return Shift(_mean(fresh), _mean(values), max(band, negligible))
 

@@ -18,6 +18,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from pipeline.records.blocks import REPEAT, PlacedBlock
+from pipeline.records.run_record import Outcome
 from pipeline.statistics.intervals import Ratio
 from pipeline.study.schema import Study
 
@@ -142,6 +143,11 @@ class Speeds:
             if outcome == "completed" and all((name, launch) in timed for launch in launches)
         ]
         return [self.baseline, *(name for name in found if name != self.baseline)] if self.baseline in found else []
+
+    def fault(self, name: str) -> Outcome | None:
+        """Return how the process of a variant failed, or None if it did not."""
+        outcomes = [block.outcome for block in self.blocks if block.variant == self.measured_as.get(name, name)]
+        return next((outcome for outcome in outcomes if outcome != "completed"), None)
 
     @cached_property
     def turns(self) -> np.ndarray:

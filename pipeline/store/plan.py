@@ -15,13 +15,16 @@ MAX_STOPS = 2
 NUMERICS = Path("results/numerics.json")
 
 
-def missing_runs(study: Study) -> list[RunKey]:
-    """Return the runs that are not yet made as the study says, in their places or in the store."""
+def missing_runs(study: Study, min_stops: int = MAX_STOPS) -> list[RunKey]:
+    """Return the runs that are not yet made as the study says, in their places or in the store.
+
+    A run that its time limit has ended fewer than `min_stops` times counts as missing.
+    """
     return [
         key
         for benchmark in study.benchmarks
         for key, of in of_runs(study, benchmark).items()
-        if not made(key.directory, of, partial(keeps_limit, study))
+        if not made(key.directory, of, partial(keeps_limit, study, min_stops=min_stops))
     ]
 
 
@@ -76,10 +79,10 @@ def num_stops(study: Study, folder: Path) -> int:
     return max(1, record["times"].get("num_stops", 0)) if is_stopped else 0
 
 
-def keeps_limit(study: Study, folder: Path) -> bool:
-    """Return whether a finished run still counts. A run that was too slow counts if it was stopped twice."""
+def keeps_limit(study: Study, folder: Path, min_stops: int = MAX_STOPS) -> bool:
+    """Return whether a finished run still counts. One that was too slow counts once it was stopped `min_stops` times."""
     record: dict[str, Any] = json.loads((folder / "record.json").read_bytes())
-    return record["outcome"] != "too_slow" or num_stops(study, folder) >= MAX_STOPS
+    return record["outcome"] != "too_slow" or num_stops(study, folder) >= min_stops
 
 
 def num_stops_of_speed(folder: Path) -> int:
@@ -87,9 +90,9 @@ def num_stops_of_speed(folder: Path) -> int:
     return int(json.loads((folder / "measurement.json").read_bytes()).get("num_stops", 0))
 
 
-def is_final(folder: Path) -> bool:
-    """Return whether a measurement of speed counts. One in which a process was stopped is tried again once."""
-    return num_stops_of_speed(folder) in (0, MAX_STOPS)
+def is_final(folder: Path, min_stops: int = MAX_STOPS) -> bool:
+    """Return whether a measurement of speed counts. One with a stopped process counts after `min_stops` of them."""
+    return not 0 < num_stops_of_speed(folder) < min_stops
 
 
 def check_packages(place: Path, of: Identity) -> None:

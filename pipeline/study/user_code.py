@@ -61,7 +61,8 @@ def files_read() -> Iterator[set[str]]:
     global _read
     if _read is None:
         sys.addaudithook(_note)  # which can't be removed
-    _read = found = set()
+    found: set[str] = set()
+    _read = found
     try:
         yield found
     finally:

@@ -9,7 +9,7 @@ import keras
 
 from pipeline import engine
 from pipeline.records.run_record import EpochRecord
-from pipeline.training.precision import loss_scale_now
+from pipeline.training.precision import loss_scale_now, steps_taken
 
 
 class EpochClock(keras.callbacks.Callback):
@@ -59,7 +59,7 @@ class EpochClock(keras.callbacks.Callback):
             validation_loss=validation_loss,
             validation_accuracy=validation_accuracy,
             loss_scale=loss_scale_now(optimizer),
-            skipped_steps=(epoch + 1) * self.params["steps"] - int(keras.ops.convert_to_numpy(optimizer.iterations)),
+            skipped_steps=(epoch + 1) * self.params["steps"] - steps_taken(optimizer),
         )
         self.epochs.append(record)
         self.diverged = not (math.isfinite(record.train_loss) and math.isfinite(record.validation_loss))

@@ -97,6 +97,15 @@ def loss_scale_now(optimizer: keras.optimizers.Optimizer) -> float | None:
     return None if scale is None else float(keras.ops.convert_to_numpy(scale))
 
 
+def steps_taken(optimizer: keras.optimizers.Optimizer) -> int:
+    """Return how many steps the optimizer has taken, without those that a dynamic loss scale skipped.
+
+    Keras's `iterations` leaves out the steps in which an optimizer only accumulates gradients.
+    """
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    return int(keras.ops.convert_to_numpy(inner._iterations))
+
+
 def _layers_with_weights(layer: keras.layers.Layer) -> Iterator[keras.layers.Layer]:
     parts = getattr(layer, "layers", [])
     for part in parts:

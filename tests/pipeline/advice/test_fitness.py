@@ -140,5 +140,5 @@ def test_a_module_that_a_model_imports_from_beside_its_source_is_named(tmp_path,
     Path("fit_net.py").write_text(MODEL)
     recipe = benchmark(units=8, model={"name": "fit_net:build", "source": "fit_net.py"})
     study = small_study(benchmarks={"wide": recipe, "narrow": benchmark(units=8)})
-    with pytest.raises(InputError, match=r"imports fit_blocks.py, which is next to fit_net.py"):
+    with pytest.raises(InputError, match=r"reads fit_blocks.py, which is next to fit_net.py"):
         fitness.check(study, "wide", (8, 8, 1), NUM_CLASSES)

@@ -64,8 +64,8 @@ def test_a_campaign_made_twice_at_once_is_made_once(checkout):
 def test_an_edit_of_the_checkout_changes_no_campaign_that_is_there(checkout):
     folder = prepare(checkout, "a")
     (checkout / "mine" / "net.py").write_text("broken")
-    edit(checkout, "batch_size: 16", "batch_size: 8")
     assert prepare(checkout, "a") == folder
+    edit(checkout, "batch_size: 16", "batch_size: 8")
     assert "def build" in (folder / "mine" / "net.py").read_text()
     assert "batch_size: 16" in (folder / "params.yaml").read_text()
     assert (folder / "data" / "images" / "dataset.json").exists()
@@ -78,12 +78,24 @@ def test_an_edit_of_the_checkout_changes_no_campaign_that_is_there(checkout):
     assert not list(folder.rglob("__pycache__/*net*"))
 
 
+def test_a_name_of_another_study_is_refused_with_what_differs(checkout):
+    folder = prepare(checkout, "a")
+    before = (folder / "params.yaml").read_bytes()
+    edit(checkout, "num_epochs: 2", "num_epochs: 9")
+    with pytest.raises(
+        InputError, match=r"campaign a is of another study: benchmarks\.\w+\.num_epochs is 2 there, 9 here"
+    ):
+        prepare(checkout, "a")
+    assert (folder / "params.yaml").read_bytes() == before
+    assert prepare(checkout, "b") != folder
+
+
 def edit(checkout: Path, old: str, new: str) -> None:
     text = (checkout / "params.yaml").read_text()
     (checkout / "params.yaml").write_text(text.replace(old, new))
 
 
-@pytest.mark.parametrize("name", ["No Name", ".."])
+@pytest.mark.parametrize("name", ["No Name", "..", "baseline", "ledger"])
 def test_a_name_that_is_none_makes_nothing(checkout, name):
     with pytest.raises(InputError, match="campaign"):
         prepare(checkout, name)

@@ -4,8 +4,8 @@ import time
 
 import pytest
 import yaml
-from conftest import REPOSITORY, small_study
-from projects import stage
+from conftest import REPOSITORY, small_study, write_data
+from projects import link_code, program, stage
 
 from pipeline.campaign.elements import elements, missing_elements
 from pipeline.campaign.slurm import Cluster, split
@@ -69,10 +69,28 @@ def test_where_there_is_no_slurm_nothing_is_made(tmp_path):
 
 def test_the_collector_waits_for_what_is_missing_and_no_longer_than_it_may(monkeypatch):
     answers = [[1, 2], [2], []]
-    monkeypatch.setattr(collect, "missing_elements", lambda _: answers.pop(0))
+    monkeypatch.setattr(collect, "missing_elements", lambda *_, **__: answers.pop(0))
     monkeypatch.setattr(collect, "POLL_SECONDS", 0.01)
     assert collect.still_missing(small_study(), 60.0) == []
-    monkeypatch.setattr(collect, "missing_elements", lambda _: [2])
+    monkeypatch.setattr(collect, "missing_elements", lambda *_, **__: [2])
     started = time.monotonic()
     assert collect.still_missing(small_study(), 0.1) == [2]
     assert 0.1 <= time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("fails_at", [1, 2])
+def test_a_submission_that_fails_names_the_jobs_that_were_taken(tmp_path, fails_at):
+    """A Slurm of the test's own: it numbers its jobs, and takes no more than it should."""
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(small_study(campaign="c").model_dump(mode="json")))
+    (tmp_path / "cluster.yaml").write_text(CLUSTER.read_text())
+    write_data(tmp_path)
+    link_code(tmp_path)
+    count = tmp_path / "count"
+    program(tmp_path / "bin" / "squeue", "true")
+    taken = f'[ "$(wc -c < {count})" -ge {fails_at} ] && {{ echo "sbatch: error: no such partition" >&2; exit 1; }}'
+    program(tmp_path / "bin" / "sbatch", f"touch {count}; {taken}; printf x >> {count}; echo 4$(wc -c < {count})")
+    done = stage(tmp_path, "submit", PATH=f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    assert done.returncode == 2
+    assert "no such partition" in done.stderr
+    jobs = " ".join(f"4{number}" for number in range(1, fails_at + 1))
+    assert f"scancel {jobs} takes" in done.stderr

@@ -123,7 +123,7 @@ def test_a_source_that_timed_whole_epochs_is_judged_by_whole_epochs():
         ({"num_seeds_needed": 12}, "inconclusive", "inconclusive"),
         *(
             ({"reason": reason}, "inconclusive", reason)
-            for reason in ("same_difference", "too_few_seeds", "identical", "one_class", "near_chance", "runs_failed")
+            for reason in ("rounded", "too_few_seeds", "identical", "one_class", "near_chance", "runs_failed")
         ),
         ({"reason": "near_chance", "outcome": "different", "p_beyond_margin": 0.01}, "inconclusive", "near_chance"),
         # Runs that failed are not dropped. One that diverged counts where it is surely the candidate's.

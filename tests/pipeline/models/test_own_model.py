@@ -173,7 +173,7 @@ def test_what_does_not_fit_is_named_when_it_is_built(own, function, message):
     ("function", "message"),
     [
         ("logits", "wide must return probabilities that sum to 1: end it with a softmax in float32. Received"),
-        ("all_float32", "compute in float32 under mixed_bfloat16. Give a dtype to no layer except the last"),
+        ("all_float32", "calls keras.config.set_dtype_policy('float32'), which would hold for float32 and for every"),
     ],
 )
 def test_what_shows_in_a_prediction_is_refused_before_training(own, workspace, function, message):

@@ -31,6 +31,6 @@ def test_the_predictions_of_a_run_are_read(tmp_path):
     record = planned_record(KEY, final_test_accuracy=0.25)
     write_small_run(tmp_path, record, 1.0)
     predicted = finished_runs.read_predictions(record, tmp_path)
-    assert predicted.tolist() == [0] * 25 + [1] * 75
+    assert predicted.tolist() == [0] * 250 + [1] * 750
     failed = write_small_run(tmp_path, planned_record(KEY, outcome="out_of_memory"), 1.0)
     assert finished_runs.read_predictions(failed, tmp_path).shape == (0,)
