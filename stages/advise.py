@@ -38,8 +38,8 @@ def main(arguments: argparse.Namespace) -> None:
 def prepare(arguments: argparse.Namespace) -> None:
     """Compose the study in params.yaml, unless this command composed it."""
     there = load_study() if PARAMS.exists() else None
-    header = f"# Composed by: {command_of(arguments)}"
-    if there and PARAMS.read_text(encoding="utf-8").startswith(f"{header}\n"):
+    command = command_of(arguments)
+    if there and there.name == YOURS and there.description.endswith(command):
         print(f"{PARAMS} is what this command composed, and is taken as it is")
         return
     known = known_datasets(there)
@@ -56,19 +56,20 @@ def prepare(arguments: argparse.Namespace) -> None:
     data = call(prepare_data, dataset, origin)
     description = read_description(dataset, data).model_dump(mode="json")
     profile = composed(["profile=yours"])
+    profile["description"] += f" Asked by: {command}"
     compose = partial(propose, profile, asked, origin.model_dump(exclude_unset=True), description)
     draft = compose()
     print(f"looking at {arguments.model} under each policy", flush=True)
     seconds = call(look_at, draft, YOURS, tuple(description["image_shape"]), len(description["classes"]))
     size = choose_size(draft, seconds, arguments.batch, draft.benchmarks[YOURS].split.num_train_examples)
     text = yaml_files.dump(compose(size=size).model_dump(mode="json", exclude_unset=True))
-    replace_params(f"{header}\n# What you change here, the same command takes.\n{text}")
+    replace_params(f"# Composed by make advise. What you change here, the same command takes.\n{text}")
     batches = " and ".join(f"{multiple * arguments.batch:,}" for multiple in size.multiples)
     print(f"training on {size.num_images:,} images at batch {batches}, about {duration(size.seconds)} here")
 
 
 def command_of(arguments: argparse.Namespace) -> str:
-    """Return the command in one line, with all that was asked for."""
+    """Return the command in one line, with all that was asked for. The study's description ends with it."""
     given = {name.upper(): value for name, value in vars(arguments).items() if value not in (None, {})}
     return " ".join(["make advise", *(f"{name}={json.dumps(value)}" for name, value in given.items())])
 

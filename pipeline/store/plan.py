@@ -80,7 +80,7 @@ def num_stops(study: Study, folder: Path) -> int:
 
 
 def keeps_limit(study: Study, folder: Path, min_stops: int = MAX_STOPS) -> bool:
-    """Return whether a finished run still counts. One that was too slow counts once it was stopped `min_stops` times."""
+    """Return whether a finished run still counts. One that was too slow counts after `min_stops` stops."""
     record: dict[str, Any] = json.loads((folder / "record.json").read_bytes())
     return record["outcome"] != "too_slow" or num_stops(study, folder) >= min_stops
 

@@ -38,6 +38,9 @@ def test_the_epochs_of_a_run_that_is_too_slow_are_kept(workspace):
     assert record.num_epochs == len(read_epochs(record, workspace)) > 0
     assert record.scores.test_accuracy is record.scores.validation_accuracy is None
     assert not list(workspace.glob(".cache/**/*.npz"))[1:], "there is nothing to go on with but the predictions"
+    assert " · too slow" in run(workspace, endless, *TRAIN), "tried again once"
+    assert read_record(KEY, workspace).times.num_stops == 2
+    assert "0 of 1 runs to make" in run(workspace, endless, *TRAIN)
 
 
 def test_a_model_that_does_not_fit_into_memory_is_an_outcome(workspace):

@@ -11,6 +11,7 @@ from conftest import REPOSITORY
 from nvml import show
 from projects import commit, git, stage
 
+from pipeline.store.kept import at_work
 from pipeline.study.schema import load_study
 from stages import compose
 
@@ -87,3 +88,14 @@ def test_an_unchanged_quick_becomes_the_study_for_gpus_where_one_is(folder, monk
     Path("params.yaml").write_text(QUICK + edit)
     compose.main(argparse.Namespace(for_this_machine=True, small=False, settings=[]))
     assert load_study().name == name
+
+
+def test_a_study_that_another_command_works_on_is_not_replaced(folder, monkeypatch):
+    (folder / "params.yaml").write_text(QUICK)
+    with at_work():
+        done = stage(folder, "compose", "profile=paper")
+        assert stage(folder, "compose", "profile=quick").returncode == 0, "it would change nothing"
+    assert done.returncode == 2
+    assert "another command works in this folder on the study in params.yaml" in done.stderr
+    assert files(folder) == {"params.yaml": QUICK}
+    assert stage(folder, "compose", "profile=paper").returncode == 0

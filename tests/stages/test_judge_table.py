@@ -199,3 +199,51 @@ def test_a_failed_row_is_a_failure_whatever_number_it_carries(tmp_path, column, 
     found = verdict(path)
     assert (found.status, found.rows[1]["num_seeds"], found.rows[1]["failures"]) == (30, 4, {how: 1})
     assert verdict(path, columns={"diverged": column}) == found
+
+
+LOSSES = "variant,seed,val_loss\n" + "".join(f"fp32,{i},2.0{i}\nfp16,{i},2.6{i}\n" for i in range(5))
+
+
+@pytest.mark.parametrize(("words", "status"), [((), 2), (("--lower-is-better",), 20), (("--higher-is-better",), 0)])
+def test_of_a_loss_it_is_asked_whether_less_is_better(tmp_path, words, status):
+    (tmp_path / "runs.csv").write_text(LOSSES)
+    asked = ("--baseline", "fp32", "--margin", "0.1", "--metric", "val_loss", "--one-sided")
+    done = stage(tmp_path, "judge_table", "runs.csv", *asked, *words)
+    assert done.returncode == status, done.stderr
+    assert ("Add --lower-is-better or --higher-is-better" in done.stderr) == (status == 2)
+
+
+@pytest.mark.parametrize(("yes", "no"), [("1.0", "0.0"), ("True", "False"), ("1", "0")])
+def test_a_flag_is_read_as_programs_write_it(tmp_path, yes, no):
+    rows = [f"{name},{seed},{BASELINE[seed]},{no}" for name in ("fp32", "bf16") for seed in range(5)]
+    rows[-1] = rows[-1].removesuffix(no) + yes
+    (tmp_path / "runs.csv").write_text("\n".join(["variant,seed,accuracy,diverged", *rows]))
+    baseline, candidate = verdict(tmp_path / "runs.csv").rows
+    assert (baseline["failures"], candidate["failures"]) == ({}, {"diverged": 1})
+
+
+def test_what_csv_refuses_is_told_with_its_line(tmp_path):
+    path = table(tmp_path / "runs.csv", SAME, extra=['fp32,9,"' + "9" * 200_000 + '",1'])
+    with pytest.raises(InputError, match=r"runs\.csv can't be judged: line 12: field larger than field limit"):
+        verdict(path)
+
+
+def test_a_row_for_each_epoch_is_told_from_failed_runs(tmp_path):
+    rows = [
+        f"{name},{seed},{epoch},{value if epoch == 2 else ''}"
+        for name in ("fp32", "bf16")
+        for seed, value in enumerate(BASELINE)
+        for epoch in range(3)
+    ]
+    (tmp_path / "runs.csv").write_text("\n".join(["variant,seed,epoch,accuracy", *rows]))
+    with pytest.raises(InputError, match="it has a row for each epoch of a run. Keep one row a run"):
+        verdict(tmp_path / "runs.csv")
+    (tmp_path / "runs.csv").write_text("\n".join(["variant,seed,epoch,accuracy", *rows[2::3], "fp32,0,1,"]))
+    assert verdict(tmp_path / "runs.csv").rows[0]["failures"] == {"without a number": 1}, "a run that was tried again"
+
+
+def test_results_of_one_side_that_are_rounded_more_coarsely_than_the_margin_say_nothing(tmp_path):
+    rows = [f"fp32,{seed},0.914{seed}\nbf16,{seed},0.91" for seed in range(5)]
+    (tmp_path / "runs.csv").write_text("\n".join(["variant,seed,accuracy", *rows]))
+    found = verdict(tmp_path / "runs.csv", margin=0.005)
+    assert (found.candidates[0]["reason"], found.status) == ("rounded", 30)

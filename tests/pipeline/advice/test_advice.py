@@ -14,6 +14,7 @@ from pipeline.advice.proposal import PROCESS_SECONDS, STUDY_SECONDS, TRACING, YO
 from pipeline.errors import InputError
 from pipeline.study.schema import Study, load_study
 from stages import advise as stage
+from stages import compose as stage_compose
 
 
 @pytest.fixture
@@ -79,7 +80,31 @@ def test_asked_for_as_a_user_does(project, monkeypatch, capfd):
     (project / "params.yaml").write_text(edited)
     assert ask(**asked).benchmarks[YOURS].num_epochs == 9
     monkeypatch.setattr(stage, "look_at", lambda *_: dict.fromkeys("abc", (1.0, 0.001)))
-    assert ask(**asked, image_size=16).benchmarks[YOURS].num_epochs == 5
+    assert ask(**asked, image_size=16).benchmarks[YOURS].image_size == 16
+    assert ask(**asked).benchmarks[YOURS].image_size == 8, "without the option, as if it had never been given"
+
+
+def test_a_data_set_is_whole_though_a_small_study_was_here_before(project, monkeypatch):
+    def origin(*_: object) -> Path:
+        asked.append(_[1])
+        return Path("data")
+
+    asked: list = []
+    monkeypatch.setattr(stage, "prepare_data", origin)
+    monkeypatch.setattr(stage, "call", lambda function, *arguments: function(*arguments))
+    stage.replace_params(stage_compose.text_of(["profile=quick"], small=True))
+    assert load_study().datasets["mnist"].train == "train[:64]"
+    assert (asked_for := ask().datasets["mnist"]) == asked[0]
+    assert (asked_for.train, asked_for.test) == ("train", "test")
+
+
+def test_images_that_are_not_square_are_asked_about():
+    model = {"name": "dense", "units": 8, "source": "pipeline/models/dense.py"}
+    asked = {"dataset": "mnist", "model": model, "batch_size": 64}
+    description = {"num_train_examples": 60_000, "image_shape": [16, 256, 1]}
+    with pytest.raises(InputError, match=r"have 16 × 256 pixels, .* the longer side keeps 6% of its pixels; with 256,"):
+        propose(PROFILE, asked, {"bundled": "mnist"}, description)
+    assert propose(PROFILE, asked | {"image_size": 64}, {"bundled": "mnist"}, description)
 
 
 @pytest.mark.parametrize(

@@ -120,8 +120,12 @@ def test_a_look_refuses_a_model_that_ends_in_logits(tmp_path, monkeypatch):
 
 
 MODEL = """
+import pathlib
+
 import fit_blocks
 import keras
+
+WIDTH = (pathlib.Path(__file__).parent / "fit_width.txt").read_text()
 
 def build(spec):
     return keras.Sequential([
@@ -133,12 +137,41 @@ def build(spec):
 """
 
 
-def test_a_module_that_a_model_imports_from_beside_its_source_is_named(tmp_path, monkeypatch):
+def test_what_a_model_imports_or_reads_from_beside_its_source_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     Path("fit_blocks.py").touch()
+    Path("fit_width.txt").write_text("8")
     Path("fit_net.py").write_text(MODEL)
     recipe = benchmark(units=8, model={"name": "fit_net:build", "source": "fit_net.py"})
     study = small_study(benchmarks={"wide": recipe, "narrow": benchmark(units=8)})
-    with pytest.raises(InputError, match=r"reads fit_blocks.py, which is next to fit_net.py"):
+    with pytest.raises(InputError, match=r"reads fit_blocks.py, fit_width.txt, which is next to"):
         fitness.check(study, "wide", (8, 8, 1), NUM_CLASSES)
+
+
+PENALTY = """
+import keras
+from keras import layers
+
+class Penalty(layers.Layer):
+    def call(self, x):
+        self.add_loss(0.01 * keras.ops.mean(keras.ops.square(x)))
+        return x
+
+def build(spec):
+    images = keras.Input(spec.image_shape)
+    x = Penalty()(layers.Dense(4, activation="relu")(layers.Flatten()(images)))
+    return keras.Model(images, layers.Dense(spec.num_classes, activation="softmax", dtype="float32")(x))
+"""
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="JAX adds a 16-bit loss to a float32 one")
+def test_a_policy_under_which_keras_cannot_train_a_model_is_named_before_anything_trains(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("fit_penalty.py").write_text(PENALTY)
+    recipe = benchmark(units=8, model={"name": "fit_penalty:build", "source": "fit_penalty.py"})
+    study = small_study(benchmarks={"wide": recipe, "narrow": benchmark(units=8)})
+    for look in (fitness.check, fitness.look):
+        with pytest.raises(InputError, match="wide: Keras can't train this model under mixed_bfloat16: "):
+            look(study, "wide", (8, 8, 1), NUM_CLASSES)

@@ -229,7 +229,7 @@ def collected(tmp_path, monkeypatch) -> Path:
     prepare(folder)
     remake(folder)
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(collect, "missing_elements", lambda _: [])
+    monkeypatch.setattr(collect, "missing_elements", lambda *_, **__: [])
     monkeypatch.setattr(collect, "_report", lambda: None)
     return folder
 

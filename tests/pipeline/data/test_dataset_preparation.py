@@ -235,3 +235,17 @@ def test_a_source_that_makes_no_sense_is_refused_at_the_door(values, message):
 @pytest.mark.parametrize("name", ["mnist:3.0.1", "mnist_corrupted/shot_noise", "cifar10_1/v4:1.1.0"])
 def test_names_are_written_as_tfds_writes_them(name):
     assert validate(DatasetSource, {"tfds": name}, "params.yaml").tfds == name
+
+
+@pytest.mark.parametrize(("scale", "is_refused"), [(1 / 65535, True), (1 / 1100, False)])
+def test_floats_that_bytes_cannot_tell_apart_are_refused(store, scale, is_refused):
+    """A CT of twelve bits: 16-bit numbers scaled by what the type could hold become a constant."""
+    image = tfds.features.Tensor(shape=(6, 6, 1), dtype=np.float32)
+    root = store(image, TWO, lambda rng, n: (rng.integers(1000, 1100, (6, 6, 1)) * scale).astype(np.float32))
+    source = DatasetSource(tfds="own")
+    if not is_refused:
+        assert prepare("own", source, root).exists()
+        return
+    with pytest.raises(InputError, match=r"datasets\.own\.train: images become bytes, which would round away too much"):
+        prepare("own", source, root)
+    assert not root.exists()

@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 from conftest import benchmark, make_run, small_study
 
-from pipeline import engine
+from pipeline import engine  # first: it silences the engine before Keras imports it
+
+# isort: split
+import keras
+
 from pipeline.comparison.finished_runs import read_record
 from pipeline.data.batches import WholeBatches
 from pipeline.errors import InputError
@@ -20,6 +24,7 @@ MODELS = """
 import pathlib
 
 import keras
+import numpy as np
 from keras import layers
 
 def dense(spec, num_classes=None, dtype="float32", activation="softmax"):
@@ -95,6 +100,45 @@ def two_inputs(spec):
     return keras.Model([left, right], keras.layers.Dense(spec.num_classes, "softmax", dtype="float32")(flat))
 
 
+def fixed_batch(spec):
+    images = keras.Input(batch_shape=(64, *spec.image_shape))
+    return keras.Model(images, layers.Dense(spec.num_classes, "softmax", dtype="float32")(layers.Flatten()(images)))
+
+def compiled(spec):
+    model = dense(spec)
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(ignore_class=0))
+    return model
+
+def exits(spec): raise SystemExit(3)
+
+def floatx16(spec):
+    keras.config.set_floatx("float16")
+    return dense(spec)
+
+def channels_first(spec):
+    keras.backend.set_image_data_format("channels_first")
+    return dense(spec)
+
+def seeded(spec):
+    keras.utils.set_random_seed(42)
+    return dense(spec)
+
+def seeded_by_numpy(spec):
+    np.random.seed(42)
+    return dense(spec)
+
+def seeded_by_spec(spec):
+    keras.utils.set_random_seed(spec.seed)
+    return dense(spec)
+
+def frozen(spec):
+    inside = keras.Input(spec.image_shape)
+    base = keras.Model(inside, layers.Dense(6, activation="relu")(layers.Flatten()(inside)))
+    base.trainable = False
+    images = keras.Input(spec.image_shape)
+    x = base(images, training=False)
+    return keras.Model(images, layers.Dense(spec.num_classes, activation="softmax", dtype="float32")(x))
+
 def all_float32(spec):
     keras.config.set_dtype_policy("float32")
     return dense(spec)
@@ -135,7 +179,7 @@ def train_own(model, workspace, **changes):
     return make_run(workspace, study, RunKey("wide", "mixed", 0))
 
 
-@pytest.mark.parametrize("function", ["build", "sequential", "transformer"])
+@pytest.mark.parametrize("function", ["build", "sequential", "transformer", "frozen", "seeded_by_spec"])
 def test_a_function_of_ones_own_is_trained(own, workspace, function):
     record = train_own(own(function), workspace, num_epochs=4)
     assert record.outcome == "completed"
@@ -160,13 +204,23 @@ def test_it_gets_what_the_study_says_and_its_weights_depend_on_the_seed_alone(ow
         ("half", 'must return float32: give its last layer dtype="float32". Received: bfloat16'),
         ("two_inputs", "must take one input, images of shape (None, 8, 8, 1). Received: left (None, 8, 8, 1), right ("),
         ("own_steps", "returns Further, which defines its own compute_loss and train_step"),
+        ("fixed_batch", "must take any number of images, because training, validation and tests have batches of their"),
+        ("compiled", "returns a compiled model. Runs compile it with the study's optimizer and with cross-entropy"),
+        ("exits", "it ends the process, with status 3"),
+        ("floatx16", "calls keras.config.set_floatx('float16'), which would hold for float32 and for every other"),
+        ("channels_first", "calls keras.config.set_image_data_format('channels_first'), which would hold"),
+        ("seeded", "calls keras.utils.set_random_seed(42), so all seeds would start from the same weights"),
+        ("seeded_by_numpy", "calls numpy.random.seed(42), so all seeds would start from the same weights"),
         ("subclassed", "must return a functional or Sequential model with a keras.Input. Received: Subclass"),
     ],
 )
 def test_what_does_not_fit_is_named_when_it_is_built(own, function, message):
+    before = keras.config.floatx(), keras.config.image_data_format(), np.random.seed
     with pytest.raises(InputError) as caught:
         build(own(function))
     assert message in str(caught.value)
+    after = keras.config.floatx(), keras.config.image_data_format(), np.random.seed
+    assert after == before
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,16 @@ def test_the_band_by_hand(baseline, fresh, negligible, allowed, direction):
     assert (found.baseline, found.direction) == (pytest.approx(np.mean(baseline)), direction)
 
 
+def test_equal_values_leave_a_band_as_wide_as_their_rounding():
+    """One of 200 images is half a point; s = 0.5/√12 of three equal seeds, and of means of three seeds 1/√3 of that."""
+    by_hand = T * 0.5 / math.sqrt(12) * math.sqrt(1 / 2 + 1 / 3)
+    found = shift([[90.0, 90.0, 90.0]], [90.5, 90.5], 0.0, unit=0.5)
+    assert (found.allowed, found.direction) == (pytest.approx(by_hand), None)
+    assert shift([[90.0, 90.0, 90.0]], [90.5, 90.5], 0.0).direction == "up"
+    of_means = shift([[90.0] * 3] * 3, [90.5] * 3, 0.0, unit=0.5)
+    assert of_means.allowed == pytest.approx(T * 0.5 / math.sqrt(12 * 3) * math.sqrt(1 + 1 / 3))
+
+
 def test_too_few_values_give_no_band():
     assert shift([[0.0, 1.0]], [5.0], 0.0) is None
     assert shift([[0.0, 1.0, 2.0]], [], 0.0) is None

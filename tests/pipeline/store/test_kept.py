@@ -4,13 +4,15 @@ import json
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
 
 from pipeline.store import kept
-from pipeline.store.kept import alone, name_of, obtain, prune, set_aside
+from pipeline.store.identity import EditedError
+from pipeline.store.kept import alone, name_of, obtain, obtain_as_read, prune, set_aside
 
 OF = {"seed": 0, "packages": {"keras": "3"}}
 PLACE = Path("runs/wide/float32/seed-0")
@@ -155,3 +157,32 @@ def test_what_is_made_again_stays_until_it_is():
     assert (PLACE / "record.json").read_text() == before
     assert obtain(PLACE, OF, lambda folder: folder.joinpath("record.json").write_text("anew"), again=True) == "made"
     assert (PLACE / "record.json").read_text() == "anew"
+
+
+def test_the_store_may_be_on_another_disk(tmp_path):
+    """The two are told apart as the kernel tells them, where there is a second file system to write on."""
+    other = Path("/dev/shm")
+    if not other.is_dir() or other.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is only one file system here")
+    with tempfile.TemporaryDirectory(dir=other) as folder:
+        Path(".cache").symlink_to(folder)
+        assert obtain(PLACE, OF, make) == "made"
+        shutil.rmtree("runs")
+        assert obtain(PLACE, OF, make) == "kept"
+        shutil.rmtree(folder + "/kept")
+        set_aside(PLACE)
+        assert obtain(PLACE, OF, make) == "kept"
+
+
+def test_a_folder_is_made_anew_if_a_file_was_edited_before_it_was_read():
+    versions = iter(range(10))
+
+    def edited(of: dict, folder: Path) -> None:
+        if of["version"] < 1:
+            raise EditedError("net.py was edited")
+        make(folder)
+
+    of, how = obtain_as_read(PLACE, lambda: OF | {"version": next(versions)}, edited)
+    assert (of["version"], how) == (1, "made")
+    with pytest.raises(EditedError):  # a file that every attempt changes
+        obtain_as_read(PLACE, lambda: OF | {"version": -next(versions)}, edited)
