@@ -5,7 +5,6 @@ Keras, because it suppresses the engine's start-up messages.
 """
 
 import os
-import sys
 
 from pipeline.engine.loading import check_installed
 from pipeline.errors import InputError
@@ -19,6 +18,7 @@ for setting in [name for name in os.environ if name.startswith("KERAS_") and nam
     del os.environ[setting]
 os.environ["KERAS_HOME"] = f"{os.devnull}/keras"  # no keras.json can be read or written there
 
+check_installed("keras", "numpy", NAME)
 try:
     if NAME == "jax":
         from pipeline.engine.on_jax import *  # noqa: F403
@@ -28,4 +28,3 @@ except ModuleNotFoundError as error:
     if error.name not in ("jax", "tensorflow"):
         raise
     raise InputError(f"engine: {error.name} is not installed here; see `make help` for the engines.") from None
-check_installed(*(sys.modules[name] for name in ("keras", "numpy", NAME)))

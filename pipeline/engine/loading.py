@@ -2,11 +2,11 @@
 
 import contextlib
 import importlib.metadata
+import importlib.util
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 from pipeline.errors import InputError
 
@@ -41,21 +41,21 @@ def without(*packages: str) -> Iterator[None]:
             sys.modules.pop(package, None)
 
 
-def check_installed(*modules: ModuleType) -> None:
-    """Refuse a package that Python imports from elsewhere than where it is installed.
+def check_installed(*packages: str) -> None:
+    """Refuse a package that Python would import from elsewhere than where it is installed.
 
     The version that a run's identity and record hold would not be that of the imported code.
     """
-    for module in modules:
-        folder = Path(str(module.__file__)).resolve().parent
-        installed = set()
-        for distribution in (module.__name__, f"{module.__name__}-cpu"):
+    for package in packages:
+        spec = importlib.util.find_spec(package)
+        places = set()
+        for distribution in (package, f"{package}-cpu"):
             with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-                found = importlib.metadata.distribution(distribution).locate_file(module.__name__)
-                installed.add(Path(str(found)).resolve())
-        if folder not in installed:
+                place = importlib.metadata.distribution(distribution).locate_file(package)
+                places.add(Path(str(place)).resolve())
+        if spec and spec.origin and (folder := Path(spec.origin).resolve().parent) not in places:
             raise InputError(
-                f"engine: {module.__name__} is imported from {folder}, which is not where it is installed "
-                f"({', '.join(map(str, installed)) or 'nowhere'}). Records would name another version. Remove that "
-                "folder from PYTHONPATH, or install it as a package."
+                f"engine: {package} is imported from {folder}, which is not where it is installed "
+                f"({', '.join(map(str, places)) or 'nowhere'}). Records would name another version. Remove that folder "
+                "from PYTHONPATH, or install it as a package."
             )

@@ -5,10 +5,11 @@ import difflib
 import itertools
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import keras
 import numpy as np
@@ -94,34 +95,27 @@ def _unchanged_settings(name: str) -> Iterator[None]:
 @contextlib.contextmanager
 def _own_seed(name: str, seed: int) -> Iterator[None]:
     """Refuse code that seeds random numbers with anything but the run's `seed`: all seeds would start alike."""
-    modules = {"keras.utils": keras.utils, "random": random, "numpy.random": np.random}
-    functions = {(where, "set_random_seed" if where == "keras.utils" else "seed"): of for where, of in modules.items()}
-    if "tensorflow" in sys.modules:
-        functions["tensorflow.random", "set_seed"] = sys.modules["tensorflow"].random
-    calls: list[str] = []
-
-    def watched(call: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        def noting(*arguments: Any, **options: Any) -> Any:
-            given = [*arguments, *options.values()]
-            if given and given[0] not in (None, seed):
-                calls.append(f"{call}({given[0]!r})")
-            return original(*arguments, **options)
-
-        return noting
-
-    originals = {key: getattr(of, key[1]) for key, of in functions.items()}
-    try:
-        for (where, function), of in functions.items():
-            setattr(of, function, watched(f"{where}.{function}", originals[where, function]))
+    with contextlib.ExitStack() as stack:
+        watched = {
+            call: stack.enter_context(mock.patch.object(module, function, wraps=getattr(module, function)))
+            for call, module, function in _seeding_functions()
+        }
         yield
-    finally:
-        for key, of in functions.items():
-            setattr(of, key[1], originals[key])
-    if calls:
-        raise InputError(
-            f"{name} calls {calls[0]}, so all seeds would start from the same weights. Remove the call: random "
-            "numbers are seeded with spec.seed before your function is called."
-        )
+    for call, watch in watched.items():
+        for arguments, options in watch.call_args_list:
+            if (given := [*arguments, *options.values()][:1]) and given[0] not in (None, seed):
+                raise InputError(
+                    f"{name} calls {call}({given[0]!r}), so all seeds would start from the same weights. Remove the "
+                    "call: random numbers are seeded with spec.seed before your function is called."
+                )
+
+
+def _seeding_functions() -> Iterator[tuple[str, Any, str]]:
+    yield "keras.utils.set_random_seed", keras.utils, "set_random_seed"  # which calls the others
+    yield "random.seed", random, "seed"
+    yield "numpy.random.seed", np.random, "seed"
+    if "tensorflow" in sys.modules:
+        yield "tensorflow.random.set_seed", sys.modules["tensorflow"].random, "set_seed"
 
 
 def _check(name: str, network: Any, spec: ModelSpec) -> None:

@@ -40,6 +40,7 @@ def study_page(results: Results, archive: Path) -> dict[str, str]:
             ),
             software=list(dict.fromkeys(map(software, results.environments))),
             commits=list(dict.fromkeys(str(of["git_commit"] or "unknown") for of in results.environments)),
+            uncommitted=sorted({name for of in results.environments for name in of.get("git_changed", [])}),
         )
     )
     return {PAGE: page} | ({FIGURE: answer_figure(charts)} if charts else {})

@@ -106,10 +106,6 @@ class Environment(TypedDict):
     git_changed: NotRequired[list[str]]  # files of code that differed from the commit; early records don't say
 
 
-# A run may outlast its limit by this much, because no limit is set until the process reports where it trains.
-OVERTIME_SECONDS = 60.0
-
-
 def mean_cross_entropy(loss: float) -> float:
     """Return `loss`. Raise `ValueError` if it is finite but can't be a mean cross-entropy."""
     if math.isfinite(loss) and not 0 <= loss <= 745:  # −log of the smallest double is less
@@ -139,15 +135,6 @@ class Times(Part):
     num_stops: Count = 0
     fault: str | None
 
-    def contradictions(self, outcome: str) -> Iterator[str]:
-        """Yield each contradiction between the times and the outcome of the run."""
-        if outcome == "too_slow" and self.run_seconds < (self.max_run_seconds or math.inf):
-            yield "a run that was too slow but stayed within max_run_seconds"
-        if outcome != "too_slow" and self.run_seconds > (self.max_run_seconds or math.inf) + OVERTIME_SECONDS:
-            yield f"a run that is {outcome} but lasted longer than max_run_seconds"
-        if (self.startup_seconds or 0) > self.run_seconds:
-            yield "startup_seconds exceed run_seconds"
-
 
 class Memory(Part):
     """Hold the bytes that the run needed at its peak, and what counted them (`peak_kind`)."""
@@ -169,16 +156,6 @@ class Scores(Part):
     validation_accuracy: Share | None = None
     test_loss: Annotated[float, AfterValidator(mean_cross_entropy)] | None = None
     test_accuracy: Share | None = None
-
-    def contradictions(self, outcome: str) -> Iterator[str]:
-        """Yield each contradiction between the scores and the outcome of the run."""
-        if outcome == "completed":
-            if self.test_accuracy is None:
-                yield "a completed run without test_accuracy"
-            return
-        for name, value in self.model_dump(exclude={"loss_scale", "skipped_steps"}).items():
-            if value is not None:
-                yield f"a run with outcome {outcome} and {name}"
 
 
 Outcome = Literal["completed", "diverged", "out_of_memory", "too_slow"]
@@ -277,14 +254,11 @@ class RunRecord(Part):
 
 def _contradictions(record: RunRecord) -> Iterator[str]:
     """Yield each contradiction within a record. `pipeline.comparison.finished_runs` compares it with other files."""
-    yield from record.times.contradictions(record.outcome)
-    yield from record.scores.contradictions(record.outcome)
+    if record.outcome == "completed" and record.scores.test_accuracy is None:
+        yield "a completed run without test_accuracy"
     for name, expected in expected_dtypes(record.planned.policy)._asdict().items():
         found = getattr(record, f"{name}_dtype")
         if found is not None and expected not in found.split("+"):  # some layers of a user's model may have others
             yield f"{name}_dtype {found} under {record.planned.policy}"
-    if record.outcome != "completed":
-        if record.final_weights_sha256 is not None:  # only a run that trained all its epochs has it
-            yield f"a run with outcome {record.outcome} and final_weights_sha256"
-    elif record.num_epochs != record.planned.num_epochs:
+    if record.outcome == "completed" and record.num_epochs != record.planned.num_epochs:
         yield f"a completed run of {record.planned.num_epochs} epochs with num_epochs {record.num_epochs}"

@@ -138,6 +138,7 @@ def train_variant(
     """
     tasks = _tasks(pipe, study.max_run_seconds or 0.0)
     first = next(tasks)
+    limit_seconds(0)  # until it is known where this process trains
     choose_engine([study.variants[variant].policy])
     from pipeline import engine  # which takes seconds to import
     from pipeline.speed.training import train_blocks
@@ -148,6 +149,7 @@ def train_variant(
         "images_on_device": engine.keeps_images(num_train_bytes(recipe.dataset, recipe.split)),
     }
     pipe.send(where)
+    limit_seconds(study.max_run_seconds or 0.0)
     train_blocks(study, benchmark, variant, chain([first], tasks), pipe.send, root_pid, check_read)
 
 

@@ -8,7 +8,8 @@ import yaml
 from conftest import benchmark, small_study
 from projects import link_code, stage
 
-from pipeline.comparison.finished_runs import read_epochs, read_predictions, read_record
+from pipeline.comparison.finished_runs import read_epochs, read_predictions, read_record, read_speeds
+from pipeline.store.plan import stopped_once
 from pipeline.study.schema import RunKey
 
 KEY = RunKey("wide", "float32", 0)
@@ -22,7 +23,8 @@ def study(**recipe):
 def run(folder, study, *words):
     """What is printed where a stage runs on this study."""
     (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
-    link_code(folder)
+    if not (folder / "pipeline").exists():
+        link_code(folder)
     done = stage(folder, *words, **os.environ)
     assert done.returncode == 0, done.stderr  # in which an engine may say more
     return done.stdout
@@ -41,6 +43,20 @@ def test_the_epochs_of_a_run_that_is_too_slow_are_kept(workspace):
     assert " · too slow" in run(workspace, endless, *TRAIN), "tried again once"
     assert read_record(KEY, workspace).times.num_stops == 2
     assert "0 of 1 runs to make" in run(workspace, endless, *TRAIN)
+
+
+def test_a_speed_whose_process_was_stopped_is_measured_again_once_and_never_stands_beside_a_ratio(workspace):
+    """No process builds a model of this width within the limit."""
+    slow = study().model_copy(update={"max_run_seconds": 0.01})
+    measure = ("speed", "--benchmark", "wide")
+    for num_stops in (1, 2, 2):
+        printed = run(workspace, slow, *measure)
+        path = workspace / "results" / "speed" / "wide" / "measurement.json"
+        assert json.loads(path.read_text())["num_stops"] == num_stops
+    assert "is measured already" in printed
+    found = read_speeds(slow, "wide", workspace)
+    assert (found.fault("float32"), found.memory_ratio("float32", "mixed").ratio) == ("too_slow", None)
+    assert stopped_once(slow) == []
 
 
 def test_a_model_that_does_not_fit_into_memory_is_an_outcome(workspace):

@@ -161,7 +161,7 @@ def test_what_is_made_again_stays_until_it_is():
 
 def test_the_store_may_be_on_another_disk(tmp_path):
     """The two are told apart as the kernel tells them, where there is a second file system to write on."""
-    other = Path("/dev/shm")
+    other = Path("/dev/shm")  # noqa: S108
     if not other.is_dir() or other.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("there is only one file system here")
     with tempfile.TemporaryDirectory(dir=other) as folder:

@@ -1,0 +1,56 @@
+"""What a record says of the code and the packages that made a run."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from projects import commit, git
+
+from pipeline.engine.loading import check_installed
+from pipeline.machine.environment import describe
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch) -> Path:
+    """A repository of code, in which this process works."""
+    (tmp_path / "pipeline").mkdir()
+    (tmp_path / "pipeline" / "loops.py").write_text("ONE = 1\n")
+    git(tmp_path, "init", "--quiet")
+    commit(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def state() -> tuple[str | None, list[str]]:
+    found = describe([], {}, "")
+    return found["git_commit"], found["git_changed"]
+
+
+def test_code_that_is_not_committed_is_named(project):
+    head = git(project, "rev-parse", "HEAD")
+    assert state() == (head, [])
+    (project / "params.yaml").write_text("name: mine\n")  # the study is in the archive
+    (project / "pipeline" / "loops.py").write_text("ONE = 2\n")
+    (project / "pipeline" / "more.py").touch()
+    assert state() == (head, ["pipeline/loops.py", "pipeline/more.py"])
+
+
+def test_the_commit_of_a_repository_around_the_project_is_not_ours(project, monkeypatch):
+    (project / "unpacked" / "pipeline").mkdir(parents=True)
+    monkeypatch.chdir(project / "unpacked")
+    assert state() == (None, [])
+
+
+def test_a_package_from_elsewhere_than_its_distribution_is_refused(tmp_path):
+    check_installed("numpy", "keras", "nowhere")
+    (tmp_path / "keras").mkdir()
+    (tmp_path / "keras" / "__init__.py").touch()
+    told = subprocess.run(
+        [sys.executable, "-c", "import pipeline.engine"],
+        env={"PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[3]}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stderr
+    assert f"Error: engine: keras is imported from {tmp_path / 'keras'}, which is not where it is" in told
