@@ -70,7 +70,7 @@ def prepare(arguments: argparse.Namespace) -> None:
 
 def command_of(arguments: argparse.Namespace) -> str:
     """Return the command in one line, with all that was asked for. The study's description ends with it."""
-    given = {name.upper(): value for name, value in vars(arguments).items() if value not in (None, {})}
+    given = {name.upper(): value for name, value in sorted(vars(arguments).items()) if value not in (None, {})}
     return " ".join(["make advise", *(f"{name}={json.dumps(value)}" for name, value in given.items())])
 
 

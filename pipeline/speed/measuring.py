@@ -109,7 +109,9 @@ class Trained:
 
     where: Mapping[str, Any] | None = None
 
-    def __init__(self, line: Line, study: Study, benchmark: str, variant: str, check_read: Callable[[], None]) -> None:
+    def __init__(
+        self, line: Line, study: Study, benchmark: str, variant: str, check_read: Callable[[], None] = do_nothing
+    ) -> None:
         self._line, self._work = line, (study, benchmark, variant, os.getpid(), check_read)
         self._variant, self._has_started = variant, False
 
