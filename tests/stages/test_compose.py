@@ -90,7 +90,7 @@ def test_an_unchanged_quick_becomes_the_study_for_gpus_where_one_is(folder, monk
     assert load_study().name == name
 
 
-def test_a_study_that_another_command_works_on_is_not_replaced(folder, monkeypatch):
+def test_a_study_that_another_command_works_on_is_not_replaced(folder):
     (folder / "params.yaml").write_text(QUICK)
     with at_work():
         done = stage(folder, "compose", "profile=paper")

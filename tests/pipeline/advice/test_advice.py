@@ -84,7 +84,8 @@ def test_asked_for_as_a_user_does(project, monkeypatch, capfd):
     assert ask(**asked).benchmarks[YOURS].image_size == 8, "without the option, as if it had never been given"
 
 
-def test_a_data_set_is_whole_though_a_small_study_was_here_before(project, monkeypatch):
+@pytest.mark.usefixtures("project")
+def test_a_data_set_is_whole_though_a_small_study_was_here_before(monkeypatch):
     def origin(*_: object) -> Path:
         asked.append(_[1])
         return Path("data")

@@ -241,7 +241,7 @@ def test_names_are_written_as_tfds_writes_them(name):
 def test_floats_that_bytes_cannot_tell_apart_are_refused(store, scale, is_refused):
     """A CT of twelve bits: 16-bit numbers scaled by what the type could hold become a constant."""
     image = tfds.features.Tensor(shape=(6, 6, 1), dtype=np.float32)
-    root = store(image, TWO, lambda rng, n: (rng.integers(1000, 1100, (6, 6, 1)) * scale).astype(np.float32))
+    root = store(image, TWO, lambda rng, _: (rng.integers(1000, 1100, (6, 6, 1)) * scale).astype(np.float32))
     source = DatasetSource(tfds="own")
     if not is_refused:
         assert prepare("own", source, root).exists()

@@ -223,6 +223,7 @@ FAILED = {"diverged": 0, "out_of_memory": 0, "too_slow": 0, "num_runs": 3, "wher
             {"outcome": "diverged", "first_not_finite": "the output of attend"},
             {"note.failed": FAILED | {"diverged": 3, "where": ["the output of attend"]}},
         ),
+        ({"candidate_fault": "too_slow"}, {}, {"note.not_timed": {"outcome": "too_slow"}}),
         ({}, {"kernels": "oneDNN"}, {"note.kernels": {"kernels": ["oneDNN"], "theirs": ["Eigen"]}}),
     ],
 )
@@ -232,6 +233,27 @@ def test_a_row_notes_what_its_numbers_do_not_say(cells, runs, numbers):
     row = variant_rows(study("mixed_bfloat16"), found(mixed_bfloat16=cells)._replace(runs=made), "wide")[1]
     assert {said.code: said.numbers for said in row.notes} == numbers
     assert bool(row.note) == bool(numbers)
+
+
+def test_a_baseline_that_was_stopped_is_named_and_no_memory_stands_beside_it():
+    asked = study("mixed_bfloat16")
+    stopped = [run("float32", seed, outcome="too_slow", peak_memory_bytes=2**20) for seed in range(3)]
+    made = [run("mixed_bfloat16", seed, peak_memory_bytes=2**21) for seed in range(3)]
+    tables = found(mixed_bfloat16=NO_SPEED | NO_ACCURACY)._replace(runs=[*stopped, *made])
+    baseline, _ = variant_rows(asked, tables, "wide")[:2]
+    assert [said.code for said in baseline.notes] == ["note.failed"]
+    assert baseline.peak_bytes is None
+    assert advised(asked, tables) == []
+    made = [each.__class__(**vars(each) | {"outcome": "completed"}) for each in stopped] + made
+    assert advised(asked, tables._replace(runs=made)) == ["memory"]
+
+
+def test_seeds_that_all_start_from_the_same_weights_are_said_to_differ_by_data_order_alone():
+    asked, tables = study("mixed_bfloat16"), found(mixed_bfloat16=EQUIVALENT | fast(1.2, 1.6))
+    for digests, more in ((["a", "b", "c"], []), (["a", "a", "a"], ["same_start"])):
+        for row in tables.runs:
+            row.initial_weights_sha256 = digests[row.seed]
+        assert advised(asked, tables) == ["use", *more]
 
 
 def test_a_row_notes_that_it_is_a_control_and_is_timed_as_another():
