@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from pipeline.errors import InputError
+from pipeline.files.locks import AT_WORK, alone
 from pipeline.files.writing import whole
 from pipeline.machine.environment import installed_engine
 from pipeline.machine.hardware import this_machine
-from pipeline.store.kept import AT_WORK, alone
 from pipeline.study.engines import ENGINES
 from pipeline.study.schema import PARAMS, load_study
 from stages import run

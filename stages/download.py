@@ -5,10 +5,11 @@ from pathlib import Path
 
 from pipeline.data.datasets import DATA
 from pipeline.errors import InputError
+from pipeline.files.locks import at_work
 from pipeline.machine.engine_choice import choose_engine
 from pipeline.machine.processes import call
 from pipeline.store.identity import check_current, of_data
-from pipeline.store.kept import at_work, is_made, seal
+from pipeline.store.kept import is_made, seal
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import load_study
 from stages import run

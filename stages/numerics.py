@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from pipeline.files.locks import at_work
 from pipeline.files.writing import write_whole
 from pipeline.machine.engine_choice import choose_engine, take_memory_as_needed
 from pipeline.machine.environment import device_here
@@ -16,7 +17,6 @@ from pipeline.machine.left_out import study_here
 from pipeline.machine.processes import call, shares
 from pipeline.numerics.facts import KERAS_POLICIES
 from pipeline.store.identity import check_current, of_numerics
-from pipeline.store.kept import at_work
 from pipeline.store.plan import NUMERICS
 from pipeline.study.schema import Study
 from stages import run

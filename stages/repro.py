@@ -11,16 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import IO, cast
 
-from pipeline.machine.left_out import study_as_made
+from pipeline.files.locks import at_work
 from pipeline.machine.processes import end_with_starter
-from pipeline.store.kept import at_work
-from pipeline.store.plan import stopped_once, unmade
 from stages import Interrupted, run
 from stages.summary import summarise
 
 AGAIN = "then `make repro` goes on from there: what is finished stays."
 GOES_ON = "`make repro` goes on after the last whole epoch."
-CHECKED = Path(".cache/checked")
+PARAMS, CHECKED = Path("params.yaml"), Path(".cache/checked")
 # By pattern in DVC's output; the first match counts.
 REMEDIES = {
     "No space left|Disk quota exceeded": f"Make room on the disk; {AGAIN}",
@@ -40,16 +38,16 @@ def main(_: argparse.Namespace) -> None:
 def make() -> int:
     """Check, finish and sum up the study in this folder; return an exit status for `make`."""
     with at_work():
-        if not is_checked():
+        if not (was_checked := is_checked()):
             from stages.check import check  # takes half a second to import
 
             check()
-        status, words = finish()
+        status, words = run_dvc() if was_checked else finish()
+        if was_checked and not status and not is_checked():  # something was made, or edited meanwhile
+            status, words = finish()
     if status:
         print(f"what to do: {remedy(words)}", file=sys.stderr)
         return exit_status(words) or 1
-    CHECKED.parent.mkdir(exist_ok=True)
-    CHECKED.write_text(asked_for(), encoding="utf-8")
     summarise()
     return 0
 
@@ -60,30 +58,33 @@ def finish() -> tuple[int, str]:
     DVC takes an edit that was made while a stage ran for what the stage read. So ask afterwards what is missing. Also
     try once more what the time limit of an earlier command has ended.
     """
-    stopped = stopped_once(study_as_made())
-    asked = asked_for()
+    from pipeline.machine.left_out import study_as_made  # these take half a second to import
+    from pipeline.store.plan import stopped_once, unmade
+
+    stopped, before = stopped_once(study_as_made()), PARAMS.read_bytes()
     status, words = run_dvc()
-    if not status and (asked_for() != asked or unmade(study_as_made())):
+    if not status and (PARAMS.read_bytes() != before or unmade(study_as_made())):
         status, words = run_dvc()
     if status:
         return status, words
     study = study_as_made()
-    again = [*unmade(study), *(stage for stage in stopped_once(study) if stage in stopped)]
-    if again:
+    if again := [*unmade(study), *(stage for stage in stopped_once(study) if stage in stopped)]:
         status, words = run_dvc("--force", "--single-item", *dict.fromkeys(again))
-        if not status:
-            status, words = run_dvc()
+        status, words = run_dvc() if not status else (status, words)
+    if not status and not stopped_once(study):
+        CHECKED.parent.mkdir(exist_ok=True)
+        CHECKED.write_text(asked_for(), encoding="utf-8")
     return status, words
 
 
 def is_checked() -> bool:
-    """Return whether study, claims and `ENGINE` are those of the last study that finished in this folder."""
+    """Return whether study, claims, `ENGINE` and dvc.lock are as they were when a study last finished here."""
     return CHECKED.exists() and CHECKED.read_text(encoding="utf-8") == asked_for()
 
 
 def asked_for() -> str:
-    """Return a digest of the study, the claims and make's `ENGINE`."""
-    texts = [Path(name).read_bytes() for name in ("params.yaml", "claims.yaml") if Path(name).exists()]
+    """Return a digest of the study, the claims, make's `ENGINE` and what DVC has recorded."""
+    texts = [Path(name).read_bytes() for name in ("params.yaml", "claims.yaml", "dvc.lock") if Path(name).exists()]
     return hashlib.sha256(b"\n".join([*texts, os.environ.get("ENGINE", "").encode()])).hexdigest()
 
 

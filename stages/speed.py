@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from pipeline.errors import InputError
+from pipeline.files.locks import at_work
 from pipeline.machine.environment import device_here
 from pipeline.machine.hardware import driver, this_machine
 from pipeline.machine.left_out import study_here
@@ -12,7 +13,7 @@ from pipeline.records.blocks import SPEED
 from pipeline.statistics.speeds import speeds_of
 from pipeline.store.identity import SPEED as SPEED_CODE
 from pipeline.store.identity import Identity, check_current, check_read, of_speed
-from pipeline.store.kept import at_work, made, obtain_as_read, set_aside
+from pipeline.store.kept import made, obtain_as_read, set_aside
 from pipeline.store.plan import is_final, num_stops_of_speed
 from pipeline.study.schema import Study
 from stages import run

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from pipeline.data.datasets import read_description
 from pipeline.errors import InputError
+from pipeline.files.locks import at_work
 from pipeline.machine.engine_choice import choose_engine, take_memory_as_needed
 from pipeline.machine.hardware import this_machine
 from pipeline.machine.left_out import left_out, study_here, write_left_out
 from pipeline.machine.processes import call
 from pipeline.records.run_record import RunRecord
 from pipeline.store.identity import Identity, check_current, of_runs
-from pipeline.store.kept import at_work, made, obtain_as_read, set_aside
+from pipeline.store.kept import made, obtain_as_read, set_aside
 from pipeline.store.making import FailedRunError, Makers
 from pipeline.store.plan import check_packages, keeps_limit, num_stops
 from pipeline.store.progress import RunProgress

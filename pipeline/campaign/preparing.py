@@ -18,8 +18,8 @@ from pipeline.campaign.ledger import BASELINE
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.files.code import check_exists
+from pipeline.files.locks import alone
 from pipeline.files.untrusted import excerpt
-from pipeline.store.kept import alone
 from pipeline.study.configuration import differing, validate
 from pipeline.study.schema import PARAMS, Study, load_study
 

@@ -5,23 +5,20 @@ its place. DVC may empty and restore the places at any time; the store stays.
 """
 
 import contextlib
-import errno
-import fcntl
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from pipeline.files.locks import alone
 from pipeline.files.writing import whole
 from pipeline.store.identity import EditedError, Identity
 
 IDENTITY = "identity.json"
-AT_WORK = Path(".cache/locks/at_work")
 MAX_ATTEMPTS = 3  # to make a folder while its code or data are edited
-_NO_LOCKS_HERE = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # some network file systems
 
 
 def store() -> Path:
@@ -161,34 +158,3 @@ def _place(kept: Path, place: Path) -> None:
 def _digests(folder: Path) -> dict[str, str]:
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / IDENTITY)
     return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-
-
-@contextlib.contextmanager
-def alone(path: Path, waits: bool = True, shared: bool = False) -> Iterator[None]:
-    """Hold the lock `path`; the kernel frees it however the process ends.
-
-    Args:
-        shared: others that share it may hold it, too.
-
-    Raises:
-        BlockingIOError: another process holds the lock, and `waits` is False.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-    with path.open("w") as file:
-        try:
-            fcntl.flock(file, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if not waits:
-                raise
-            print("waiting for another command, which makes the same", flush=True)
-            fcntl.flock(file, kind)
-        except OSError as error:
-            if error.errno not in _NO_LOCKS_HERE:
-                raise
-        yield
-
-
-def at_work() -> contextlib.AbstractContextManager[None]:
-    """Hold the lock of all commands that work on the study in this folder, so that none replaces params.yaml."""
-    return alone(AT_WORK, shared=True)

@@ -11,7 +11,7 @@ from conftest import REPOSITORY
 from nvml import show
 from projects import commit, git, stage
 
-from pipeline.store.kept import at_work
+from pipeline.files.locks import at_work
 from pipeline.study.schema import load_study
 from stages import compose
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY
 
+from pipeline.files.locks import alone
 from pipeline.store import kept
 from pipeline.store.identity import EditedError
-from pipeline.store.kept import alone, name_of, obtain, obtain_as_read, prune, set_aside
+from pipeline.store.kept import name_of, obtain, obtain_as_read, prune, set_aside
 
 OF = {"seed": 0, "packages": {"keras": "3"}}
 PLACE = Path("runs/wide/float32/seed-0")

@@ -1,0 +1,41 @@
+"""Hold locks on files, which the kernel frees however a process ends."""
+
+import contextlib
+import errno
+import fcntl
+from collections.abc import Iterator
+from pathlib import Path
+
+AT_WORK = Path(".cache/locks/at_work")
+_NO_LOCKS_HERE = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # some network file systems
+
+
+@contextlib.contextmanager
+def alone(path: Path, waits: bool = True, shared: bool = False) -> Iterator[None]:
+    """Hold the lock `path`; the kernel frees it however the process ends.
+
+    Args:
+        shared: others that share it may hold it, too.
+
+    Raises:
+        BlockingIOError: another process holds the lock, and `waits` is False.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not waits:
+                raise
+            print("waiting for another command, which makes the same", flush=True)
+            fcntl.flock(file, kind)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS_HERE:
+                raise
+        yield
+
+
+def at_work() -> contextlib.AbstractContextManager[None]:
+    """Hold the lock of all commands that work on the study in this folder, so that none replaces params.yaml."""
+    return alone(AT_WORK, shared=True)
