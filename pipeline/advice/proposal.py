@@ -37,8 +37,9 @@ def model_values(name: str, source: str | None, arguments: dict[str, Any], engin
         InputError: the user's model has a fault that shows without running it.
     """
     if name in OWN_MODELS:
-        on_gpu = {"units": 4096} if name == "dense" and engine != "cpu" else {}
-        return {"name": name, **OWN_MODELS[name].USUAL, **on_gpu, **arguments, "source": f"pipeline/models/{name}.py"}
+        kind = OWN_MODELS[name]
+        usual = {**kind.USUAL, **(kind.USUAL_ON_ACCELERATOR if engine != "cpu" else {})}
+        return {"name": name, **usual, **arguments, "source": f"pipeline/models/{name}.py"}
     if name.startswith("keras.applications:"):
         return {"name": name, "arguments": arguments, "source": "pipeline/models/application.py"}
     if source is None:

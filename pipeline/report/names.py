@@ -24,7 +24,9 @@ def benchmark_names(study: Study) -> Mapping[str, str]:
 
     def names(**more: bool) -> dict[str, str]:
         return {
-            key: sentence(Said("name.benchmark", benchmark.model_dump() | more))
+            key: sentence(
+                Said("name.benchmark", benchmark.model_dump() | {"model_title": benchmark.model.title} | more)
+            )
             for key, benchmark in study.benchmarks.items()
         }
 

@@ -86,17 +86,26 @@ class Split(Section):
 
 
 class OwnModel(Section):
-    """Choose one of this project's models. `USUAL` has the arguments that `make advise` uses by default."""
+    """Choose one of this project's models. `USUAL` has the arguments that `make advise` uses by default.
+
+    `USUAL_ON_ACCELERATOR` has those that differ on a GPU or a TPU. `title` is what readers call the model.
+    """
 
     USUAL: ClassVar[Mapping[str, int]] = {}
+    USUAL_ON_ACCELERATOR: ClassVar[Mapping[str, int]] = {}
 
 
 class Dense(OwnModel):
     USUAL: ClassVar = {"units": 64}
+    USUAL_ON_ACCELERATOR: ClassVar = {"units": 4096}
 
     name: Literal["dense"]
     units: PositiveInt
     source: Literal["pipeline/models/dense.py"]
+
+    @property
+    def title(self) -> str:
+        return f"dense network of {self.units:,} units"
 
 
 class EfficientNet(OwnModel):
@@ -108,6 +117,10 @@ class EfficientNet(OwnModel):
     batch_norm_momentum: Annotated[float, Field(gt=0, lt=1)] = 0.99
     source: Literal["pipeline/models/efficientnet.py"]
 
+    @property
+    def title(self) -> str:
+        return "small EfficientNet" if (self.depth or 1.0) <= 0.25 else f"EfficientNet-B{self.number}"
+
 
 class ResNet9(OwnModel):
     """Choose a ResNet of nine layers; its first convolution has `width` filters (64 in the original)."""
@@ -118,8 +131,32 @@ class ResNet9(OwnModel):
     width: PositiveInt
     source: Literal["pipeline/models/resnet9.py"]
 
+    @property
+    def title(self) -> str:
+        return f"ResNet-9 of width {self.width}"
 
-OWN_MODELS: Mapping[str, type[OwnModel]] = {"dense": Dense, "efficientnet": EfficientNet, "resnet9": ResNet9}
+
+class Transformer(OwnModel):
+    """Choose a vision transformer of `num_blocks` blocks, on tokens of `width` values, for patches of 4 × 4 pixels."""
+
+    USUAL: ClassVar = {"width": 64, "num_blocks": 2}
+
+    name: Literal["transformer"]
+    width: Annotated[int, Field(gt=0, le=4096, multiple_of=4)]
+    num_blocks: Annotated[int, Field(gt=0, le=48)]
+    source: Literal["pipeline/models/transformer.py"]
+
+    @property
+    def title(self) -> str:
+        return f"vision transformer of {self.num_blocks} block{'s' * (self.num_blocks > 1)}, width {self.width}"
+
+
+OWN_MODELS: Mapping[str, type[OwnModel]] = {
+    "dense": Dense,
+    "efficientnet": EfficientNet,
+    "resnet9": ResNet9,
+    "transformer": Transformer,
+}
 
 
 def _importable(name: str) -> str:
@@ -144,6 +181,10 @@ class Imported(Section):
     source: SourcePath
 
     @property
+    def title(self) -> str:
+        return self.name.removesuffix(":build").replace(":", ".").rpartition(".")[2]
+
+    @property
     def module(self) -> str:
         module = self.name.partition(":")[0]
         return "pipeline.models.application" if module == "keras.applications" else module
@@ -162,6 +203,7 @@ Model = Annotated[
     Annotated[Dense, Tag("Dense")]
     | Annotated[EfficientNet, Tag("EfficientNet")]
     | Annotated[ResNet9, Tag("ResNet9")]
+    | Annotated[Transformer, Tag("Transformer")]
     | Annotated[Imported, Tag("Imported")],
     Discriminator(_kind_of_model),
 ]

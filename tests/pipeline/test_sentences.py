@@ -7,7 +7,6 @@ import pytest
 from conftest import REPOSITORY
 
 from pipeline.sentences import Said, sentence, templates
-from pipeline.study.benchmark import OWN_MODELS
 
 ONE = {
     "candidates": ["mixed_float16"],
@@ -90,14 +89,6 @@ def test_a_sentence_can_be_written_of_one_and_of_many(code, many):
     assert not re.search(r"\b1 (?!points|times|units|GB)[a-z]+s\b|\{|\}|  |None|\( |,,", told), told
     if not code.startswith(("column.", "index.", "name.", "table.outcome", "summary.")):
         assert told.endswith((".", "?", ":"))
-
-
-@pytest.mark.parametrize("model", OWN_MODELS)
-def test_each_model_of_this_project_has_a_name_in_words(model):
-    usual = {"depth": None, "number": 0} | OWN_MODELS[model].USUAL
-    title = sentence(Said("name.benchmark", {"dataset": "mnist", "model": {"name": model, **usual}}))
-    assert title.startswith("MNIST, ")
-    assert title != f"MNIST, {model}"
 
 
 # Codes whose last part is a value that the code has in hand.

@@ -8,7 +8,7 @@ from pipeline import engine  # noqa: F401  loads the engine quietly
 # isort: split
 from pipeline import models
 from pipeline.models.efficientnet import round_filters
-from pipeline.study.benchmark import Benchmark, EfficientNet, ResNet9
+from pipeline.study.benchmark import Benchmark, EfficientNet, ResNet9, Transformer
 from pipeline.study.variant import POLICIES
 from pipeline.training.building import build_model
 
@@ -16,6 +16,7 @@ from conftest import benchmark  # isort: skip
 
 DENSE = Benchmark.model_validate(benchmark(units=16))
 FAMILY = EfficientNet(name="efficientnet", source="pipeline/models/efficientnet.py")
+TRANSFORMER = Transformer(name="transformer", width=8, num_blocks=2, source="pipeline/models/transformer.py")
 EFFICIENTNET = Benchmark.model_validate(benchmark(units=16) | {"model": FAMILY.model_dump(), "image_size": 32})
 
 
@@ -109,3 +110,23 @@ def test_sixteen_bit_variables_are_the_float32_ones_rounded():
     for wide, narrow in zip(reference.get_weights(), rounded.get_weights(), strict=True):
         assert narrow.dtype == np.float16
         assert np.array_equal(wide.astype(np.float16), narrow)
+
+
+def test_the_transformer_has_the_parameters_of_its_layers():
+    """64 tokens of 8 values, from patches of 4 × 4 × 3 pixels; two blocks, whose dense layers are twice as wide."""
+    width, num_blocks = 8, 2
+    attention = 4 * (width * width + width)
+    dense = width * 2 * width + 2 * width + 2 * width * width + width
+    block_size = 2 * 2 * width + attention + dense
+    total = conv(4, 3, width) + 64 * width + num_blocks * block_size + 2 * width + width * 100 + 100
+    recipe = EFFICIENTNET.model_copy(update={"model": TRANSFORMER})
+    assert models.build(recipe, 100, 3).count_params() == total
+
+
+@pytest.mark.parametrize("policy", [name for name, policy in POLICIES.items() if policy.is_in_keras])
+def test_the_transformer_computes_in_the_dtypes_of_its_policy_and_starts_alike(policy):
+    recipe = EFFICIENTNET.model_copy(update={"model": TRANSFORMER})
+    model, digest = build_model(recipe, policy, 100, 3, seed=3)
+    computed = {layer.compute_dtype for layer in model.layers[-1].layers if layer.weights}
+    assert computed == {POLICIES[policy].compute}
+    assert digest == build_model(recipe, "float32", 100, 3, seed=3)[1]

@@ -3,11 +3,12 @@
 import copy
 
 import pytest
-from conftest import REPOSITORY, small_study
+from conftest import REPOSITORY, benchmark, small_study
 from studies import composed
 
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
+from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import validate
 from pipeline.study.schema import RunKey, Study, load_study
 from pipeline.study.variant import Dynamic, Fixed
@@ -52,8 +53,8 @@ def test_every_profile_in_small_keeps_all_but_its_numbers(profile):
     assert small.name == whole.name == profile
     counts = {"split", "batch_size", "evaluation_batch_size", "num_epochs", "learning_rate_rule", "steps_per_execution"}
     counts.add("optimizer")
-    for name, benchmark in whole.benchmarks.items():
-        assert small.benchmarks[name].model_dump(exclude=counts) == benchmark.model_dump(exclude=counts)
+    for name, recipe in whole.benchmarks.items():
+        assert small.benchmarks[name].model_dump(exclude=counts) == recipe.model_dump(exclude=counts)
         assert small.benchmarks[name].steps_per_epoch(1) * small.benchmarks[name].num_epochs <= 4
     assert {key[:2] for key in small.runs()} == {key[:2] for key in whole.runs()}
     assert len(small.runs()) == len({key[:2] for key in small.runs()})
@@ -146,7 +147,10 @@ RECIPES = [
 ]
 MODELS = [
     (recipe(model={"units": 3}), "benchmarks.mnist_dense.model.name: missing"),
-    (recipe(model={"name": "dens", "units": 3}), "model.name: must be dense, efficientnet, resnet9, keras"),
+    (
+        recipe(model={"name": "dens", "units": 3}),
+        "model.name: must be dense, efficientnet, resnet9, transformer, keras",
+    ),
     (recipe(model={"name": "dense", "units": 3}), "model.source: missing; it is 'pipeline/models/dense.py'"),
     (recipe(model={"name": "a.b:c"}), "benchmarks.mnist_dense.model.source: missing."),
     (recipe(model=RESNET9) | odd(policy="float8"), "model: odd uses float8, which only dense layers support."),
@@ -221,3 +225,20 @@ def test_a_smaller_gpu_does_not_fit_and_no_gpu_does():
     study = small_study(gpu_memory_gb=18.0)
     assert [study.fits(each) for each in (None, int(80e9), int(16e9))] == [True, True, False]
     assert small_study().fits(1)
+
+
+@pytest.mark.parametrize(
+    ("model", "title"),
+    [
+        ({"name": "dense", "units": 4096}, "dense network of 4,096 units"),
+        ({"name": "efficientnet"}, "EfficientNet-B0"),
+        ({"name": "efficientnet", "depth": 0.1}, "small EfficientNet"),
+        ({"name": "resnet9", "width": 16}, "ResNet-9 of width 16"),
+        ({"name": "transformer", "width": 64, "num_blocks": 2}, "vision transformer of 2 blocks, width 64"),
+        ({"name": "keras.applications:MobileNetV2"}, "MobileNetV2"),
+        ({"name": "networks.rows:build"}, "rows"),
+    ],
+)
+def test_each_model_has_a_title(model, title):
+    source = {"source": f"pipeline/models/{model['name']}.py"}
+    assert Benchmark.model_validate(benchmark(units=8, model=model | source)).model.title == title
