@@ -31,6 +31,7 @@ EFFICIENTNET = {
     "batch_norm_momentum": 0.8,
     "source": "pipeline/models/efficientnet.py",
 }
+TRANSFORMER = {"name": "transformer", "width": 8, "num_blocks": 2, "source": "pipeline/models/transformer.py"}
 GENTLE = {"optimizer": {"name": "adam", "learning_rate": 1e-5}}
 
 
@@ -46,9 +47,14 @@ def trained(folder: Path) -> object:
 
 
 def losses(folder: Path) -> object:
-    """Weights and the losses of the first three steps of a dense network and of a convolutional one."""
+    """Weights and the losses of the first three steps of a dense network, a convolutional one and a transformer."""
     found = {}
-    for name, changes in {"dense": {}, "convolutional": {"model": EFFICIENTNET, "image_size": 32} | GENTLE}.items():
+    kinds = {
+        "dense": {},
+        "convolutional": {"model": EFFICIENTNET, "image_size": 32} | GENTLE,
+        "transformer": {"model": TRANSFORMER} | GENTLE,
+    }
+    for name, changes in kinds.items():
         recipe = small_study(benchmarks={"wide": benchmark(units=16, **changes), "narrow": benchmark(units=8)})
         recipe = recipe.benchmarks["wide"]
         with contextlib.chdir(folder):

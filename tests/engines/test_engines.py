@@ -26,7 +26,7 @@ def test_both_engines_start_alike_see_the_same_and_take_the_same_first_steps(wor
     more after steps of Adam, which divides by the size of gradients near zero.
     """
     ours, theirs = (probe(engine, "losses", workspace) for engine in ENGINES)
-    for model in ("dense", "convolutional"):
+    for model in ("dense", "convolutional", "transformer"):
         assert ours[model]["weights"] == theirs[model]["weights"]
         assert ours[model]["labels"] == theirs[model]["labels"]
         assert ours[model]["losses"][0] == pytest.approx(theirs[model]["losses"][0], rel=1e-5)
