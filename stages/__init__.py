@@ -67,10 +67,10 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
 @contextmanager
 def unedited(*paths: Path) -> Iterator[None]:
     """Raise `InputError` at the end if a file was edited meanwhile: DVC would take the edit for what was read."""
-    before = [path.read_bytes() for path in paths]
+    before = [path.read_bytes() if path.exists() else None for path in paths]
     yield
     for path, content in zip(paths, before, strict=True):
-        if path.read_bytes() != content:
+        if (path.read_bytes() if path.exists() else None) != content:
             raise InputError(f"{path} was edited while this command worked. Run the same command again.")
 
 

@@ -36,7 +36,8 @@ def main(arguments: argparse.Namespace) -> None:
     STATUS.unlink(missing_ok=True)  # so that nobody mistakes an old status for this one
     try:
         study = load_study()
-        missing = still_missing(study, arguments.wait)
+        # A run that its limit has ended once is not waited for, but tried again before the campaign counts.
+        missing = still_missing(study, arguments.wait) or missing_elements(study)
         exit_code = _without(missing, study) if missing else _with_all(study_as_made())
     except Exception as error:
         exit_code, said = (2, "") if isinstance(error, InputError) else (1, f"{type(error).__name__}: ")
@@ -92,7 +93,7 @@ def still_missing(study: Study, wait_seconds: float) -> list[int]:
     """Wait until no element is missing or the time is up. Return the elements that are still missing."""
     deadline = time.monotonic() + wait_seconds
     while True:
-        missing = missing_elements(study, min_stops=1)  # what its limit has ended waits for the next submission
+        missing = missing_elements(study, min_stops=1)
         left_seconds = deadline - time.monotonic()
         if not missing or left_seconds <= 0:
             return missing

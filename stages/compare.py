@@ -13,8 +13,8 @@ from stages import run, unedited
 
 
 def main(_: argparse.Namespace) -> None:
-    study = study_as_made()
     with unedited(PARAMS):
+        study = study_as_made()
         runs, speeds = made_otherwise(study)
         tables, files = compare_runs(without=runs, without_speed=speeds)
     Path("results").mkdir(exist_ok=True)

@@ -2,7 +2,8 @@
 
 import argparse
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, cast
@@ -99,12 +100,19 @@ def replace_params(text: str) -> None:
     """
     if PARAMS.exists() and PARAMS.read_text(encoding="utf-8") == text:
         return
+    with nobody_at_work(), whole(PARAMS) as partial:
+        partial.write_text(text, encoding="utf-8")
+        load_study(partial)
+        if PARAMS.exists():
+            print(f"{PARAMS} is composed from conf/; what was there is in {_keep(PARAMS)}")
+
+
+@contextmanager
+def nobody_at_work() -> Iterator[None]:
+    """Raise `InputError` if another command works on the study in this folder, and let none begin meanwhile."""
     try:
-        with alone(AT_WORK, waits=False), whole(PARAMS) as partial:
-            partial.write_text(text, encoding="utf-8")
-            load_study(partial)
-            if PARAMS.exists():
-                print(f"{PARAMS} is composed from conf/; what was there is in {_keep(PARAMS)}")
+        with alone(AT_WORK, waits=False):
+            yield
     except BlockingIOError:
         raise InputError(
             f"another command works in this folder on the study in {PARAMS}, which is left as it is. Wait for the end "

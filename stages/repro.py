@@ -19,6 +19,7 @@ from stages.summary import summarise
 AGAIN = "then `make repro` goes on from there: what is finished stays."
 GOES_ON = "`make repro` goes on after the last whole epoch."
 PARAMS, CHECKED = Path("params.yaml"), Path(".cache/checked")
+STALE = "was made by another study|has no run of the study"  # what DVC believes to be up to date
 # By pattern in DVC's output; the first match counts.
 REMEDIES = {
     "No space left|Disk quota exceeded": f"Make room on the disk; {AGAIN}",
@@ -45,10 +46,10 @@ def make() -> int:
         status, words = run_dvc() if was_checked else finish()
         if was_checked and not status and not is_checked():  # something was made, or edited meanwhile
             status, words = finish()
-    if status:
-        print(f"what to do: {remedy(words)}", file=sys.stderr)
-        return exit_status(words) or 1
-    summarise()
+        if status:
+            print(f"what to do: {remedy(words)}", file=sys.stderr)
+            return exit_status(words) or 1
+        summarise()
     return 0
 
 
@@ -65,13 +66,13 @@ def finish() -> tuple[int, str]:
     status, words = run_dvc()
     if not status and (PARAMS.read_bytes() != before or unmade(study_as_made())):
         status, words = run_dvc()
-    if status:
+    if status and not re.search(STALE, words):
         return status, words
     study = study_as_made()
     if again := [*unmade(study), *(stage for stage in stopped_once(study) if stage in stopped)]:
         status, words = run_dvc("--force", "--single-item", *dict.fromkeys(again))
         status, words = run_dvc() if not status else (status, words)
-    if not status and not stopped_once(study):
+    if not status and not stopped_once(study_as_made()):
         CHECKED.parent.mkdir(exist_ok=True)
         CHECKED.write_text(asked_for(), encoding="utf-8")
     return status, words

@@ -129,7 +129,10 @@ def _arrays(where: str, builder: Any, split: str, image: str, label: str, image_
         if not (low >= 0 and high <= 1):  # catches NaN too
             raise InputError(f"{where}: float images must lie in [0, 1]. Received: {low:g} to {high:g}")
         in_bytes = np.rint(images * 255).astype(np.uint8)
-        loss = np.sqrt(np.square(in_bytes / 255 - images).mean()) / images.std() if high > low else 0.0
+        error = in_bytes.astype(images.dtype)
+        error /= 255
+        error -= images
+        loss = np.sqrt(np.square(error, out=error).mean()) / images.std() if high > low else 0.0
         if loss > MAX_ROUNDING:
             raise InputError(
                 f"{where}: images become bytes, which would round away too much of these. They lie between {low:.3g} "

@@ -1,6 +1,7 @@
 """Find code and digest it: the files in a path, the files that a module imports, and the code in each file."""
 
 import ast
+import contextlib
 import hashlib
 import re
 from collections.abc import Iterable
@@ -21,7 +22,8 @@ def digest(source: Path) -> str:
     check_exists(source)
     found = hashlib.sha256()
     for path in files_of_code(source):
-        found.update(f"{path.relative_to(source.parent)} {file_digest(path)}\n".encode())
+        with contextlib.suppress(FileNotFoundError):  # an editor's file, which is gone again
+            found.update(f"{path.relative_to(source.parent)} {file_digest(path)}\n".encode())
     return found.hexdigest()
 
 
@@ -57,7 +59,10 @@ def with_imports(*files: Path) -> list[Path]:
 
 
 def _imported(file: Path) -> Iterable[Path]:
-    modules = {Path(*name.split(".")) for name in _names_imported(file.read_bytes())}
+    try:
+        modules = {Path(*name.split(".")) for name in _names_imported(file.read_bytes())}
+    except SyntaxError as error:
+        raise InputError(f"{file}, line {error.lineno}: {error.msg}") from None
     packages = {package for module in modules for package in (module, *module.parents)}  # Python runs these first
     candidates = {module.with_suffix(".py") for module in modules} | {package / "__init__.py" for package in packages}
     return (candidate for candidate in candidates if candidate.is_file())

@@ -87,7 +87,8 @@ def _git_state() -> dict[str, Any]:
     """Return the commit of this project's own repository, and the files of code that differ from it."""
 
     def git(*words: str) -> list[str]:
-        return subprocess.run(["git", *words], capture_output=True, text=True, check=True).stdout.splitlines()
+        command = ["git", "--no-optional-locks", *words]  # a run must not disturb a commit of the user's
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
     try:
         folder, commit = git("rev-parse", "--show-toplevel", "HEAD")

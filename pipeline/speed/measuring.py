@@ -70,7 +70,7 @@ def measure_benchmark(
         lines: dict[str, Line] = {}
         for group in alike.values():
             policies = [variants[trained[name]].policy for name in group]
-            parent = parents.enter_context(Parent(len(group), prepare, policies))
+            parent = parents.enter_context(Parent(len(group), prepare, policies, check_read))
             lines |= zip(group, parent.lines, strict=True)
 
         @contextmanager
@@ -94,11 +94,14 @@ def measure_benchmark(
         )
 
 
-def prepare(policies: Sequence[str]) -> None:
+def prepare(policies: Sequence[str], check_read: Callable[[], None]) -> None:
     """Choose the engine. If this process can be forked, import the engine for all children to share."""
     choose_engine(policies)
     if can_fork():
-        import pipeline.speed.training  # noqa: F401
+        try:
+            import pipeline.speed.training  # noqa: F401
+        finally:
+            check_read()  # code that is being edited may fail to import
 
 
 class Trained:

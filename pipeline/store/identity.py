@@ -6,7 +6,7 @@ needs an engine.
 
 import importlib.metadata
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -132,7 +132,8 @@ def departures(before: Identity, now: Identity) -> list[str]:
 
 
 def _told(path: tuple[str, ...]) -> str:
-    part, *rest = path[2:] if path[0] == "benchmarks" else path  # the numerics are of several benchmarks
+    # The numerics are of several benchmarks.
+    part, *rest = path[2:] or (str(PARAMS),) if path[0] == "benchmarks" else path
     if part in PLACE:
         return " ".join((part, *rest))
     if part in ("code", "model"):
@@ -140,9 +141,9 @@ def _told(path: tuple[str, ...]) -> str:
     return "data" if part == "data" else str(PARAMS)
 
 
-def says_the_study(said: Identity, of: Identity) -> bool:
-    """Tell whether two identities agree in all that the study, the data and the code decide."""
-    return all(path[0] in PLACE for path in differing(said, of))
+def says_the_study(said: Identity, of: Identity, aside: Sequence[str] = ()) -> bool:
+    """Tell whether two identities agree in all that the study, the data and the code decide, but for parts `aside`."""
+    return all(path[0] in (*PLACE, *aside) for path in differing(said, of))
 
 
 def _surroundings(study: Study) -> Identity:

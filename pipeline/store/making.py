@@ -17,7 +17,7 @@ from pipeline.data.datasets import labels_of_test
 from pipeline.machine.engine_choice import can_fork, choose_engine, kernels_for
 from pipeline.machine.hardware import this_machine
 from pipeline.machine.processes import Ended, Line, Parent, limit_seconds, shares
-from pipeline.store.identity import TRAINING, Identity, check_read
+from pipeline.store.identity import TRAINING, EditedError, Identity, check_read
 from pipeline.study.schema import RunKey, Study
 from pipeline.training.so_far import SoFar, finish
 
@@ -102,23 +102,30 @@ class Makers:
             if self._has_ended:
                 raise CancelledError
             if needed not in self._forking or self._forking[needed][0].has_ended:
-                parent = self._parents.enter_context(Parent(self._num_at_once, prepare, policy))
+                check = partial(check_read, self._study, key.benchmark, TRAINING, of)
+                parent = self._parents.enter_context(Parent(self._num_at_once, prepare, policy, check))
                 self._forking[needed] = parent, [*parent.lines]
             free = self._forking[needed][1]
             line, cores = free.pop(), self._cores.pop()
         try:
             yield line, cores
+        except EditedError:
+            self._forking.pop(needed, None)  # its process may have imported the edited code
+            raise
         finally:
             line.end()
             free.append(line)
             self._cores.append(cores)
 
 
-def prepare(policy: str) -> None:
+def prepare(policy: str, check_read: Callable[[], None]) -> None:
     """Choose the engine. If this process can be forked, import what training needs. Touch no device."""
     choose_engine([policy])
     if can_fork():
-        import pipeline.training.run  # noqa: F401
+        try:
+            import pipeline.training.run  # noqa: F401
+        finally:
+            check_read()  # code that is being edited may fail to import
 
 
 def make_run(pipe: Any, study: Study, key: RunKey, of: Identity, folder: Path, cores: Sequence[int]) -> None:

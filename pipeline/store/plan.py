@@ -1,6 +1,7 @@
 """Find which runs of a study are already made as the study says, in their places or in the store."""
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,26 +29,29 @@ def missing_runs(study: Study, min_stops: int = MAX_STOPS) -> list[RunKey]:
     ]
 
 
-def made_otherwise(study: Study) -> tuple[list[RunKey], list[str]]:
+def made_otherwise(study: Study, aside: Sequence[str] = ()) -> tuple[list[RunKey], list[str]]:
     """Return the runs in place, and the benchmarks whose speed is, that another study, other data or other code made.
 
     Runs that don't say what made them are not among them.
+
+    Args:
+        aside: parts of an identity that may differ.
     """
     runs, speeds = [], []
     for benchmark in study.benchmarks:
         keys = [key for key in study.runs() if key.benchmark == benchmark]
         if in_place := {key: said["of"] for key in keys if (said := read_identity(key.directory))}:
             wanted = of_runs(study, benchmark)
-            runs += [key for key, of in in_place.items() if not says_the_study(of, wanted[key])]
+            runs += [key for key, of in in_place.items() if not says_the_study(of, wanted[key], aside)]
         said = read_identity(SPEED / benchmark) if benchmark in study.timed_benchmarks else None
-        if said and not says_the_study(said["of"], of_speed(study, benchmark, "", None)):
+        if said and not says_the_study(said["of"], of_speed(study, benchmark, "", None), aside):
             speeds.append(benchmark)
     return runs, speeds
 
 
 def has_other_numerics(study: Study) -> bool:
     """Return whether another study, other data or other code made `NUMERICS`, as far as the file says."""
-    of = json.loads(NUMERICS.read_bytes()).get("identity") if NUMERICS.exists() else None
+    of = _read(NUMERICS).get("identity")
     return of is not None and not says_the_study(of, of_numerics(study, ""))
 
 
@@ -74,25 +78,34 @@ def num_stops(study: Study, folder: Path) -> int:
 
     A suspended job or a busy machine may be the reason. So a run that was stopped once is tried again.
     """
-    record: dict[str, Any] = json.loads((folder / "record.json").read_bytes())
-    is_stopped = record["outcome"] == "too_slow" and record["times"]["max_run_seconds"] == study.max_run_seconds
-    return max(1, record["times"].get("num_stops", 0)) if is_stopped else 0
+    record = _read(folder / "record.json")
+    if record.get("outcome") != "too_slow" or record["times"]["max_run_seconds"] != study.max_run_seconds:
+        return 0
+    return max(1, int(record["times"].get("num_stops", 0)))
 
 
 def keeps_limit(study: Study, folder: Path, min_stops: int = MAX_STOPS) -> bool:
     """Return whether a finished run still counts. One that was too slow counts after `min_stops` stops."""
-    record: dict[str, Any] = json.loads((folder / "record.json").read_bytes())
-    return record["outcome"] != "too_slow" or num_stops(study, folder) >= min_stops
+    return _read(folder / "record.json").get("outcome") != "too_slow" or num_stops(study, folder) >= min_stops
 
 
 def num_stops_of_speed(folder: Path) -> int:
     """Return how many measurements in a row ended with a process stopped at the time limit, up to that in `folder`."""
-    return int(json.loads((folder / "measurement.json").read_bytes()).get("num_stops", 0))
+    return int(_read(folder / "measurement.json").get("num_stops", 0))
 
 
 def is_final(folder: Path, min_stops: int = MAX_STOPS) -> bool:
     """Return whether a measurement of speed counts. One with a stopped process counts after `min_stops` of them."""
     return not 0 < num_stops_of_speed(folder) < min_stops
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return what a JSON file holds; nothing if it is missing or damaged, which other steps will tell."""
+    try:
+        found: dict[str, Any] = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found
 
 
 def check_packages(place: Path, of: Identity) -> None:

@@ -42,6 +42,8 @@ class RunProgress:
 
     def begin(self, key: RunKey) -> None:
         self._begun[key] = time.monotonic()
+        if key not in self._missing:  # an edit has changed what it should be
+            self._missing.append(key)
 
     def grow(self, key: RunKey, so_far: SoFar) -> None:
         """Print the latest epoch of a run that is being made, if nothing was printed for `QUIET_SECONDS`."""

@@ -2,14 +2,15 @@
 
 import ast
 import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
+from unittest import mock
 
 from pipeline.errors import InputError
 from pipeline.files.code import check_exists
@@ -50,31 +51,43 @@ def in_words(error: BaseException) -> str:
 
 
 _read: set[str] | None = None  # the paths of files that are opened while `files_read` watches
+_add_hook = cache(lambda: sys.addaudithook(_note))  # once: it can't be removed
 
 
 @contextmanager
 def files_read() -> Iterator[set[str]]:
-    """Yield a set to which the path of each file is added that Python opens for reading inside the block.
+    """Yield a set to which the path of each file is added that Python or h5py opens for reading inside the block.
 
     Modules that are imported count as the files of their source code.
     """
     global _read
-    if _read is None:
-        sys.addaudithook(_note)  # which can't be removed
-    found: set[str] = set()
-    _read = found
+    _add_hook()
+    _read = found = set[str]()
     try:
-        yield found
+        with _watched_h5py(found):
+            yield found
     finally:
-        _read = set()
+        _read = None
+
+
+@contextmanager
+def _watched_h5py(found: set[str]) -> Iterator[None]:
+    """Add to `found` the files that h5py opens, such as Keras's weights. It opens them in C, so Python can't tell."""
+    if "h5py" not in sys.modules:
+        yield
+        return
+    h5f = sys.modules["h5py"].h5f
+    with mock.patch.object(h5f, "open", wraps=h5f.open) as opened:
+        yield
+    found |= {os.path.realpath(os.fsdecode(call.args[0])) for call in opened.call_args_list}
 
 
 def _note(event: str, arguments: tuple[object, ...]) -> None:
     if event != "open" or not isinstance(arguments[0], str | bytes | os.PathLike) or _read is None:
         return
     if isinstance(arguments[2], int) and arguments[2] & os.O_ACCMODE != os.O_WRONLY:
-        path = os.path.realpath(os.fsdecode(arguments[0]))
-        _read.add(importlib.util.source_from_cache(path) if path.endswith(".pyc") else path)
+        folder, cached, name = os.path.realpath(os.fsdecode(arguments[0])).rpartition("/__pycache__/")
+        _read.add(f"{folder}/{name.partition('.')[0]}.py" if cached else name)
 
 
 def check_function(module: str, function: str, source: Path) -> None:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import h5py
 import pytest
 from conftest import benchmark, small_study
 
@@ -123,9 +124,13 @@ MODEL = """
 import pathlib
 
 import fit_blocks
+import h5py
 import keras
 
-WIDTH = (pathlib.Path(__file__).parent / "fit_width.txt").read_text()
+HERE = pathlib.Path(__file__).parent
+WIDTH = (HERE / "fit_width.txt").read_text()
+with h5py.File(HERE / "fit_weights.h5") as WEIGHTS:
+    pass
 
 def build(spec):
     return keras.Sequential([
@@ -142,10 +147,12 @@ def test_what_a_model_imports_or_reads_from_beside_its_source_is_named(tmp_path,
     monkeypatch.setattr(sys, "path", [*sys.path])
     Path("fit_blocks.py").touch()
     Path("fit_width.txt").write_text("8")
+    with h5py.File("fit_weights.h5", "w"):
+        pass
     Path("fit_net.py").write_text(MODEL)
     recipe = benchmark(units=8, model={"name": "fit_net:build", "source": "fit_net.py"})
     study = small_study(benchmarks={"wide": recipe, "narrow": benchmark(units=8)})
-    with pytest.raises(InputError, match=r"reads fit_blocks.py, fit_width.txt, which is next to"):
+    with pytest.raises(InputError, match=r"reads fit_blocks.py, fit_weights.h5, fit_width.txt, which is next to"):
         fitness.check(study, "wide", (8, 8, 1), NUM_CLASSES)
 
 

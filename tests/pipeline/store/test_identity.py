@@ -140,6 +140,23 @@ def test_an_edit_is_named_by_the_file_that_it_is_in():
     check_current(before, dict(list(before.items())[1:]))  # a run less
     with pytest.raises(EditedError, match=r"^params\.yaml was edited while this command worked, so 1 of "):
         check_current(dict(list(before.items())[1:]), before)
+    numerics, more = ({"numerics": of_numerics(study(**on), "V100")} for on in ({}, {"numerics_on": None}))
+    with pytest.raises(EditedError, match=r"^params\.yaml was edited while this command worked, so it must"):
+        check_current(numerics, more)
+
+
+def test_code_that_is_being_edited_is_named():
+    Path("pipeline/training/clock.py").write_text("def half_a_\n")
+    with pytest.raises(InputError, match=r"^pipeline/training/clock\.py, line 1: "):
+        of_runs(study(), "mnist_dense")
+
+
+def test_a_damaged_record_is_left_to_those_who_restore_it():
+    make_all(study())
+    path = RunKey("mnist_dense", "float32", 0).directory / "record.json"
+    path.write_text('{"outc')
+    assert stopped_once(study()) == []
+    assert path.parent.name == "seed-0"
 
 
 @pytest.mark.parametrize(
