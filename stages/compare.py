@@ -8,7 +8,7 @@ from pipeline.machine.left_out import study_as_made
 from pipeline.records.blocks import SPEED
 from pipeline.sentences import Said, sentence
 from pipeline.store.plan import made_otherwise
-from pipeline.study.schema import PARAMS
+from pipeline.study.schema import PARAMS, RunKey
 from stages import run, unedited
 
 
@@ -22,10 +22,17 @@ def main(_: argparse.Namespace) -> None:
         Path(name).write_text(text, encoding="utf-8", newline="")
     missing = [key.directory for key in study.runs() if not key.directory.exists()]
     left_out = [*(key.directory for key in runs), *(SPEED / name for name in speeds)]
-    for code, places in (("compare.left_out", left_out), ("compare.missing", missing)):
+    stopped = [
+        RunKey(row.benchmark, row.variant, row.seed).directory for row in tables.runs if row.outcome == "too_slow"
+    ]
+    for code, places in (
+        ("compare.left_out", left_out),
+        ("compare.missing", missing),
+        ("compare.stopped", stopped),
+    ):
         if places:
             print(sentence(Said(code, {"names": list(map(str, places))})))
-    faults = [row.timing_fault for row in tables.runs if row.timing_fault]
+    faults = [row.timing_fault for row in tables.runs if row.timing_fault and row.outcome == "completed"]
     if faults:
         numbers = {"num_left_out": len(faults), "num_runs": len(tables.runs), "why": sorted(set(faults))}
         print(sentence(Said("compare.times_left_out", numbers)))

@@ -119,9 +119,9 @@ def check_current(made: Mapping[K, Identity], wanted: Mapping[K, Identity]) -> N
     left = [key for key, of in wanted.items() if made.get(key) != of]
     if left:
         edits = set().union(*(departures(made[key], wanted[key]) if key in made else [str(PARAMS)] for key in left))
-        number = f"{len(left)} of {len(wanted)}" if len(wanted) > 1 else "it"
+        number = f"{len(left)} of {len(wanted)} runs are" if len(wanted) > 1 else "the result is"
         raise EditedError(
-            f"{', '.join(sorted(edits))} was edited while this command worked, so {number} must be made again. "
+            f"{', '.join(sorted(edits))} was edited while this command worked, so {number} still to be made. "
             "What is finished stays. Run the same command again."
         )
 

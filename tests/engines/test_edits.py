@@ -84,7 +84,7 @@ def test_a_seed_more_makes_the_stage_fail_and_then_only_its_own_runs(project):
     more = lambda: edit_params(project, lambda values: values["seeds"].append(2))  # noqa: E731
     status, said = edited_at(project, "run 1 of 4", more, *TRAIN)
     assert status == 2
-    assert "error: params.yaml was edited while this command worked, so 2 of 6 must be made again." in said
+    assert "error: params.yaml was edited while this command worked, so 2 of 6 runs are still to be made." in said
     done = command(project, *TRAIN)
     assert (done.returncode, num_to_make(done.stdout)) == (0, "2 of 6")
 

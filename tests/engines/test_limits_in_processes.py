@@ -43,6 +43,9 @@ def test_the_epochs_of_a_run_that_is_too_slow_are_kept(workspace):
     assert " · too slow" in run(workspace, endless, *TRAIN), "tried again once"
     assert read_record(KEY, workspace).times.num_stops == 2
     assert "0 of 1 runs to make" in run(workspace, endless, *TRAIN)
+    compared = run(workspace, endless, "compare")
+    assert "It took longer than max_run_seconds allows, and nothing is compared with it: runs/wide/float32" in compared
+    assert "don't count" not in compared
 
 
 def test_a_speed_whose_process_was_stopped_is_measured_again_once_and_never_stands_beside_a_ratio(workspace):

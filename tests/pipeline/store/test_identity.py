@@ -141,7 +141,9 @@ def test_an_edit_is_named_by_the_file_that_it_is_in():
     with pytest.raises(EditedError, match=r"^params\.yaml was edited while this command worked, so 1 of "):
         check_current(dict(list(before.items())[1:]), before)
     numerics, more = ({"numerics": of_numerics(study(**on), "V100")} for on in ({}, {"numerics_on": None}))
-    with pytest.raises(EditedError, match=r"^params\.yaml was edited while this command worked, so it must"):
+    with pytest.raises(
+        EditedError, match=r"^params\.yaml was edited while this command worked, so the result is still"
+    ):
         check_current(numerics, more)
 
 
