@@ -20,7 +20,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from pipeline.records.blocks import REPEAT, Launch, PlacedBlock
 from pipeline.records.run_files import write_run
-from pipeline.records.run_record import EpochRecord, Memory, Outcome, Planned, RunRecord, Scores, Times, planned
+from pipeline.records.run_record import EpochRecord, Outcome, Part, RunRecord, planned
 from pipeline.speed.measuring import write_measurement
 from pipeline.speed.turns import Measurement
 from pipeline.statistics.speeds import Speeds, speeds_of
@@ -80,7 +80,7 @@ def small_study(**changes) -> Study:
             "mixed": {"policy": "mixed_bfloat16", "batch_multiplier": 1, "benchmarks": ["wide"]},
             "mixed_2x": {"policy": "mixed_bfloat16", "batch_multiplier": 2, "benchmarks": ["wide"]},
         },
-        "comparison": {"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"wide": 1.0, "narrow": 1.0}},
+        "comparison": {"baseline": "float32", "margin_pp": {"wide": 1.0, "narrow": 1.0}},
         "speed": SPEED,
     }
     values |= changes
@@ -180,16 +180,6 @@ def archive(rendered: Path, made_once: MakeOnce) -> Path:
     return made_once("archive", lambda folder: publish(rendered, folder / "study.zip")) / "study.zip"
 
 
-# The part and the field of a record by the name that tests give it; the epochs are those trained, not those planned.
-NAMES = {"fault": "timing_fault", "peak_bytes": "peak_memory_bytes", "peak_kind": "peak_memory_kind"}
-NAMES |= {name: f"final_{name}" for name in Scores.model_fields if name != "skipped_steps"}
-PARTS = {name: ("planned", name) for name in Planned.model_fields if name != "num_epochs"} | {
-    NAMES.get(name, name): (part, name)
-    for part, model in (("times", Times), ("memory", Memory), ("scores", Scores))
-    for name in model.model_fields
-}
-
-
 ENVIRONMENT = {
     "python": "3.11",
     "operating_system": "Linux 6",
@@ -210,59 +200,41 @@ ENVIRONMENT = {
 
 
 def planned_record(key: RunKey, study: Study | None = None, **changes) -> RunRecord:
-    """A record as the study says it should be, but for these values (fields of `RunRecord`, keys of `PARTS`)."""
+    """Return a record as the study says it should be, except for `changes`: values of its fields, or of their parts."""
     plan = planned(study or small_study(), key)
+    is_completed = changes.get("outcome", "completed") == "completed"
     values = {
-        **plan.model_dump(),
         **key._asdict(),
         "outcome": "completed",
+        "planned": plan.model_dump(),
         "num_parameters": 100,
         "num_test_examples": 1000,
-        "startup_seconds": 1.0,
-        "run_seconds": 10.0,
-        "max_run_seconds": None,
-        "num_stops": 0,
-        "peak_memory_bytes": 2**20,
-        "peak_memory_kind": "resident_set",
-        "skipped_steps": 0,
-        "final_loss_scale": None,
-        "final_train_loss": 0.5,
-        "final_validation_accuracy": 0.9,
-        "final_test_loss": 0.5,
-        "final_test_accuracy": 0.9,
+        "num_epochs": plan.num_epochs,
+        "times": {"startup_seconds": 1.0, "run_seconds": 10.0, "max_run_seconds": None, "fault": None},
+        "memory": {"peak_bytes": 2**20, "peak_kind": "resident_set"},
+        "scores": {"test_loss": 0.5, "test_accuracy": 0.9} if is_completed else {},
         "initial_weights_sha256": hashlib.sha256(f"{key.benchmark}{key.seed}".encode()).hexdigest(),
-        "final_weights_sha256": hashlib.sha256(repr(key).encode()).hexdigest(),
+        "final_weights_sha256": hashlib.sha256(repr(key).encode()).hexdigest() if is_completed else None,
         "data_sha256": "d" * 64,
         "data_source": "this repository",
         "resumed": False,
         "started_at": "2026-01-01T00:00:00+00:00",
-        "timing_fault": None,
-        "disturbance": {"other_cpu_share": 0.02, "num_gpu_processes": None},
+        "disturbance": {"other_cpu_share": 0.02},
         "environment": copy.deepcopy(ENVIRONMENT),
-        **changes,
     }
-    dtypes = expected_dtypes(values["policy"])._asdict()
-    values = {f"{name}_dtype": dtype for name, dtype in dtypes.items()} | values
-    if values["outcome"] != "completed":  # it has no end
-        ends = ("final_train_loss", "final_validation_accuracy", "final_test_loss", "final_test_accuracy")
-        ends += ("final_weights_sha256",)
-        values |= {name: None for name in ends if name not in changes}
-    record = {name: value for name, value in values.items() if name not in PARTS}
-    record |= {part: {} for part, _ in PARTS.values()} | {"planned": {"num_epochs": plan.num_epochs}}
-    for name, (part, field) in PARTS.items():
-        record[part][field] = values[name]
-    return RunRecord.model_validate(record)
+    for name, value in changes.items():
+        values[name] = values[name] | value if isinstance(value, dict) else value
+    dtypes = expected_dtypes(values["planned"]["policy"])._asdict()
+    return RunRecord.model_validate({f"{name}_dtype": dtype for name, dtype in dtypes.items()} | values)
 
 
 def changed(record: RunRecord, **changes) -> RunRecord:
-    """Return the record with other values, named like fields of `RunRecord` or keys of `PARTS`."""
+    """Return the record with `changes`: values of its fields, or of their parts."""
+    update = {}
     for name, value in changes.items():
-        if name in PARTS:
-            part, field = PARTS[name]
-            value = getattr(record, part).model_copy(update={field: value})
-            name = part
-        record = record.model_copy(update={name: value})
-    return record
+        part = getattr(record, name)
+        update[name] = part.model_copy(update=value) if isinstance(part, Part) else value
+    return record.model_copy(update=update)
 
 
 def epoch_records(*train_seconds: float) -> list[EpochRecord]:
@@ -374,21 +346,15 @@ def predictions(record: RunRecord) -> np.ndarray:
 
 
 def write_small_run(root: Path, record: RunRecord, *train_seconds: float) -> RunRecord:
-    """Writes the run with these epochs and returns its record, whose times are those of the epochs."""
+    """Write the run with these epochs, and return its record, whose times are those of the epochs."""
     epochs = epoch_records(*train_seconds)
-    times = {
-        "num_epochs": len(epochs),
-        "skipped_steps": epochs[-1].skipped_steps if epochs else None,
-        "final_loss_scale": epochs[-1].loss_scale if epochs else None,
-        "run_seconds": max(record.times.run_seconds, 2.0 + sum(train_seconds) + 0.1 * len(epochs)),
-    }
+    run_seconds = max(record.times.run_seconds, 2.0 + sum(train_seconds) + 0.1 * len(epochs))
+    record = changed(record, num_epochs=len(epochs), times={"run_seconds": run_seconds})
     labels, predicted = np.zeros(record.num_test_examples, np.int64), np.empty(0, np.int64)
     if record.outcome == "completed" and epochs:
         predicted = predictions(record)
-        ends = {"train_loss": record.scores.train_loss, "validation_accuracy": record.scores.validation_accuracy}
-        epochs[-1] = epochs[-1].model_copy(update=ends)
-        times["planned"] = record.planned.model_copy(update={"num_epochs": len(epochs)})
-    record = changed(record, **times)
+        epochs[-1] = epochs[-1].model_copy(update={"train_loss": 0.5, "validation_accuracy": 0.9})
+        record = changed(record, planned={"num_epochs": len(epochs)})
     folder = root / record.key.directory
     folder.mkdir(parents=True, exist_ok=True)
     write_run(folder, record, epochs, labels, predicted)

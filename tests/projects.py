@@ -37,7 +37,7 @@ def dense_study(num_epochs: int) -> dict:
             "float32": {"policy": "float32", "batch_multiplier": 1},
             "mixed": {"policy": "mixed_bfloat16", "batch_multiplier": 1},
         },
-        "comparison": {"baseline": "float32", "num_warmup_epochs": 1, "margin_pp": {"small_dense": 1.0}},
+        "comparison": {"baseline": "float32", "margin_pp": {"small_dense": 1.0}},
         "speed": SPEED,
     }
 

@@ -18,7 +18,7 @@ from pipeline.errors import InputError
 from pipeline.study import user_code
 from pipeline.study.benchmark import Benchmark, Imported
 from pipeline.study.schema import Study
-from pipeline.study.variant import POLICIES, PolicyName, Variant
+from pipeline.study.variant import Variant, expected_dtypes
 from pipeline.training import building
 from pipeline.training.precision import check_model, observed_dtypes
 
@@ -85,7 +85,7 @@ def _one_a_policy(variants: Iterable[Variant]) -> Iterable[Variant]:
 
 
 @contextmanager
-def _outcome_or_refusal(name: str, policy: PolicyName) -> Iterator[list[str]]:
+def _outcome_or_refusal(name: str, policy: str) -> Iterator[list[str]]:
     """Turn errors inside the block into an `InputError` that names the policy; add lack of memory to the yielded list.
 
     Lack of memory is an outcome of runs.
@@ -113,7 +113,7 @@ def _build(benchmark: Benchmark, variant: Variant, num_channels: int, num_classe
 
 
 def _check_predictions(
-    model: keras.Model, name: str, benchmark: Benchmark, policy: PolicyName, image_shape: tuple[int, int, int]
+    model: keras.Model, name: str, benchmark: Benchmark, policy: str, image_shape: tuple[int, int, int]
 ) -> np.ndarray:
     """Predict two images and return them. Refuse a model whose dtypes or probabilities are not as they must be."""
     images = np.random.default_rng(0).integers(0, 256, (2, *image_shape), np.uint8)
@@ -150,7 +150,7 @@ def examine(model: keras.Model, policy: str) -> Iterator[str]:
     A layer departs if it has a kernel and computes in another dtype. The last layer with a kernel is the head, and may
     depart.
     """
-    compute = POLICIES[policy].compute
+    compute = expected_dtypes(policy).compute
     kernels = [layer for layer in dict.fromkeys(_inside(model)) if getattr(layer, "kernel", None) is not None]
     found: dict[str, list[str]] = {}
     for layer in kernels[:-1]:

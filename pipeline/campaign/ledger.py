@@ -19,7 +19,7 @@ from pipeline.files.untrusted import Untrusted, read_json
 from pipeline.files.writing import write_whole
 from pipeline.machine.hardware import device
 from pipeline.records.run_record import RunRecord
-from pipeline.statistics.speeds import Speeds
+from pipeline.statistics.speeds import Speeds, is_busy
 from pipeline.study.schema import RunKey, Study
 
 BASELINE = "baseline.json"
@@ -150,7 +150,7 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
                 slowdowns={name: math.exp(effects[found.variants.index(name)]) for name in found.variants},
             )
             for benchmark, found in speeds.items()
-            if found.variants and not study.comparison.is_busy(found.other_cpu_share)
+            if found.variants and not is_busy(found.other_cpu_share)
             for number, (seconds, effects) in enumerate(zip(found.baseline_seconds, found.training, strict=True), 1)
             if np.isfinite(effects).all()
         ],

@@ -8,13 +8,12 @@ from pydantic import Field, model_validator
 
 from pipeline.claims.evidence import Evidence
 from pipeline.comparison.tables import Row
-from pipeline.machine.acceleration import device_of
 from pipeline.machine.hardware import Hardware
 from pipeline.numerics.facts import Value
 from pipeline.sentences import Said
 from pipeline.study.configuration import Name, PositiveFloat, Section
 from pipeline.study.schema import Study
-from pipeline.study.variant import Variant
+from pipeline.study.variant import DEFAULT_POLICY, Variant
 
 DEFAULT = "default"  # as a baseline: float32 at the device's default precision
 TF32 = "tf32"  # the variant that "default" means on devices whose default is less precise than float32
@@ -232,9 +231,8 @@ class PairClaim(VariantClaim):
         study = evidence.study
         baseline = self.baseline or study.comparison.baseline
         if baseline == DEFAULT:
-            hardware = evidence.tables.hardware()[0]
-            is_wide = hardware.kind != "tpu" and device_of(hardware).tf32 != "in hardware"
-            baseline = study.comparison.baseline if is_wide else TF32
+            is_rounded = evidence.tables.hardware()[0].multiplies(DEFAULT_POLICY)
+            baseline = TF32 if is_rounded else study.comparison.baseline
         for name in (baseline, self.candidate):
             check_variant(evidence.variants, study, self.benchmark, name)
         if pair := evidence.tables.pair(self.benchmark, self.candidate, baseline):

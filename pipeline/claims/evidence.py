@@ -51,7 +51,7 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any] | None:
     if not (root / "results/numerics.json").exists():
         return None
     numerics = read_json(Numerics, root / "results/numerics.json", NUMERICS)
-    recipes = {name: study.benchmarks[name].model_dump(mode="json") for name in study.numerics_on or study.benchmarks}
+    recipes = {name: study.benchmarks[name].recipe for name in study.numerics_on or study.benchmarks}
     if numerics.identity and {name: of["recipe"] for name, of in numerics.identity["benchmarks"].items()} != recipes:
         raise InputError(
             f"{root / 'results/numerics.json'} belongs to a different study from the one in params.yaml. {NUMERICS}"

@@ -17,9 +17,10 @@ from pipeline.claims.evidence import Evidence
 from pipeline.comparison.tables import Row
 from pipeline.records.blocks import REPEAT
 from pipeline.sentences import Said
-from pipeline.statistics.another_day import BETWEEN_SITTINGS, reach
+from pipeline.statistics.another_day import reach
 from pipeline.statistics.equivalence import is_beyond, is_decided
 from pipeline.statistics.intervals import MIN_SEEDS, Interval, mean, proportion
+from pipeline.statistics.speeds import MAX_OTHER_CPU_SHARE, is_busy
 from pipeline.study.configuration import PositiveFloat
 
 # Outcomes that contradict a claimed outcome. A run that diverged had enough memory. A slow run shows nothing.
@@ -60,19 +61,18 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
         what = "epoch_speedup" if self.with_validation else "speedup"
         ratio, low, high = (getattr(pair, name) for name in (what, f"{what}_low", f"{what}_high"))
         measured = speed_said(pair, self.with_validation)
-        settings = evidence.study.comparison
-        if settings.is_busy(pair.other_cpu_share):
-            busy = Said("speedup.busy", {"share": pair.other_cpu_share, "most": settings.max_other_cpu_share})
+        if is_busy(pair.other_cpu_share):
+            busy = Said("speedup.busy", {"share": pair.other_cpu_share, "most": MAX_OTHER_CPU_SHARE})
             return Assessment("inconclusive", busy, measured, would_change=Said("more.quiet"))
         lack = Said("speedup.no_interval", {"num_launches": pair.num_launches or 0})
         found = threshold.judge(low, high, measured, lack, more, has_direction=True)
-        again = evidence.tables.pair(self.benchmark, REPEAT, settings.baseline)
+        again = evidence.tables.pair(self.benchmark, REPEAT, evidence.study.comparison.baseline)
         says_effect = threshold.limit >= 1 if threshold.is_least else threshold.limit < 1
         holds = found.verdict in ("reproduced", "in direction only")
         if says_effect and holds and again and is_off_one(again) and _distance(ratio) <= _distance(again.speedup):
             chance = {"ratio": again.speedup, "low": again.speedup_low, "high": again.speedup_high}
             return Assessment("inconclusive", Said("speedup.chance", chance), measured, would_change=more)
-        days = reach(BETWEEN_SITTINGS[pair.device_kind])
+        days = reach(evidence.study.benchmarks[self.benchmark].sitting_spread)
         if low is not None and found.verdict == "inconclusive" and 0 < abs(math.log(threshold.limit)) <= days:
             reason = Said("speedup.out_of_reach", {"days": math.expm1(days), "size": abs(threshold.limit - 1)})
             return Assessment("inconclusive", reason, measured, would_change=Said("more.machines"))

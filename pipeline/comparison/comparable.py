@@ -8,7 +8,7 @@ from pipeline.errors import InputError
 from pipeline.machine.hardware import device
 from pipeline.records.run_record import RunRecord, planned
 from pipeline.study.schema import RunKey, Study
-from pipeline.study.variant import Variant
+from pipeline.study.variant import DEFAULT_POLICY
 
 
 def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
@@ -56,16 +56,10 @@ def pairs_of(study: Study, benchmark: str) -> list[tuple[str, str]]:
     """
     settings, variants = study.comparison, study.variants_of(benchmark)
     pairs = [(settings.baseline, name) for name in variants if name != settings.baseline]
-    if default := by_default(variants):
+    if default := study.plain(benchmark, DEFAULT_POLICY):
         pairs += [(default, name) for name in variants if name not in (settings.baseline, default)]
     pairs += [(pair.baseline, pair.candidate) for pair in settings.further_pairs]
     return [pair for pair in dict.fromkeys(pairs) if variants.keys() >= set(pair)]
-
-
-def by_default(variants: Mapping[str, Variant]) -> str | None:
-    """Return the name of the variant that computes float32 at the default precision of a GPU with TF32, or None."""
-    default = Variant(policy="float32", batch_multiplier=1, tf32=True)
-    return next((name for name, of in variants.items() if of.model_copy(update={"benchmarks": None}) == default), None)
 
 
 def surroundings(environment: Mapping[str, Any]) -> dict[str, str]:

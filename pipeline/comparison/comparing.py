@@ -32,11 +32,13 @@ from pipeline.machine.hardware import device, hardware_of
 from pipeline.machine.left_out import study_as_made
 from pipeline.records.blocks import REPEAT, SPEED
 from pipeline.records.run_record import EpochRecord
-from pipeline.statistics.another_day import BETWEEN_SITTINGS, on_another_day
-from pipeline.statistics.speeds import Speeds
+from pipeline.statistics.another_day import on_another_day
+from pipeline.statistics.speeds import Speeds, is_busy
+from pipeline.study.policies import POLICIES
 from pipeline.study.schema import RunKey, Study
-from pipeline.study.variant import MIXED, POLICIES
+from pipeline.study.variant import DEFAULT_POLICY, MIXED
 
+NUM_WARMUP_EPOCHS = 1  # of a process: they trace, compile and tune
 # Decimal places. Each quantity has its own file, because DVC shows one row per file and a terminal has 80 columns.
 METRICS = {"difference_pp": 3, "speedup": 4, "candidate_accuracy": 5, "candidate_epoch_seconds": 4}
 
@@ -141,11 +143,11 @@ def run_row(study: Study, key: RunKey, run: Run, measured: Measured | None) -> d
     """Return the row of a run in `runs.csv`."""
     record, epochs = run.record, run.epochs
     late_skips, late_steps = _late_skips(run)
-    steady = [epoch.train_seconds for epoch in epochs if epoch.since_start > study.comparison.num_warmup_epochs]
+    steady = [epoch.train_seconds for epoch in epochs if epoch.since_start > NUM_WARMUP_EPOCHS]
     return key._asdict() | {
         "outcome": record.outcome,
         "test_accuracy": record.scores.test_accuracy,
-        "validation_accuracy": record.scores.validation_accuracy,
+        "validation_accuracy": epochs[-1].validation_accuracy if record.outcome == "completed" else None,
         "test_loss": record.scores.test_loss,
         "num_test_examples": record.num_test_examples,
         "initial_weights_sha256": record.initial_weights_sha256,
@@ -157,7 +159,7 @@ def run_row(study: Study, key: RunKey, run: Run, measured: Measured | None) -> d
         "run_seconds": record.times.run_seconds,
         "resumed": record.resumed,
         "first_not_finite": record.first_not_finite,
-        "skipped_steps": record.scores.skipped_steps,
+        "skipped_steps": epochs[-1].skipped_steps if epochs else None,
         "num_late_skips": late_skips,
         "num_late_steps": late_steps,
         "other_cpu_share": record.disturbance.other_cpu_share,
@@ -181,9 +183,8 @@ def _timing_fault(study: Study, run: Run, measured: Measured | None) -> str | No
     """Return why a run's times don't count: another device, a fault, busy CPUs or runs side by side; else None."""
     if measured and device(run.record.environment) != measured.device:
         return "another device"
-    is_busy = study.comparison.is_busy(run.record.disturbance.other_cpu_share)
     why = "runs side by side" if study.runs_at_once.get(run.record.benchmark, 1) > 1 else "busy CPUs"
-    return run.record.times.fault or (why if is_busy else None)
+    return run.record.times.fault or (why if is_busy(run.record.disturbance.other_cpu_share) else None)
 
 
 def _pair_rows(
@@ -230,7 +231,7 @@ def _result(run: Run) -> Row:
         outcome=run.record.outcome,
         result=None if accuracy is None else 100 * accuracy,
         unit=100 / run.record.num_test_examples if run.record.num_test_examples else 100.0,
-        precision=(run.record.planned.policy, run.record.planned.tf32),
+        precision=run.record.planned.policy,
         final_weights_sha256=run.record.final_weights_sha256,
         num_predicted_classes=len(set(run.predicted.tolist())),
     )
@@ -240,12 +241,13 @@ def _family(study: Study, baseline: str, candidate: str) -> Hashable:
     """Return a key for the question that a pair answers, so that Holm's method adjusts over pairs with the same key.
 
     The key holds the baseline, whether the candidate changes only policy and batch, and whether it keeps float32
-    variables. A control has its own key.
+    variables. TF32 is the default of a GPU, and no candidate of that kind. A control has its own key.
     """
     if candidate in study.comparison.must_differ:
         return baseline, candidate
     variant = study.variants[candidate]
-    return baseline, variant.is_plain, POLICIES[variant.policy].keeps_float32
+    policy = POLICIES[variant.policy]
+    return baseline, variant.is_plain and variant.policy != DEFAULT_POLICY, policy.keeps_float32
 
 
 def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, measured: Measured) -> dict[str, Any]:
@@ -273,7 +275,7 @@ def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, me
     cells["candidate_kernel_share"] = speeds.kernel_share(candidate)
     if measured_as[baseline] == measured_as[candidate]:
         return cells
-    spread, sitting = BETWEEN_SITTINGS[hardware.kind], speeds.speedup(baseline, candidate)
+    spread, sitting = recipe.sitting_spread, speeds.speedup(baseline, candidate)
     ratios = {
         "speedup": on_another_day(speeds.log_speedup(baseline, candidate), spread),
         "epoch_speedup": on_another_day(speeds.log_speedup(baseline, candidate, whole_epochs=True), spread),
@@ -293,15 +295,9 @@ def summarise(study: Study, tables: Tables) -> dict[str, dict[str, float]]:
     """
     numbers: dict[str, dict[str, float]] = {name: {} for name in METRICS}
     for benchmark in study.benchmarks:
-        baseline, variants = study.comparison.baseline, study.variants_of(benchmark)
-        mixed = [
-            name
-            for name, variant in variants.items()
-            if variant.is_plain
-            and variant.policy in MIXED
-            and variant.batch_multiplier == variants[baseline].batch_multiplier
-        ]
-        row = next((row for name in mixed if (row := tables.pair(benchmark, name, baseline))), None)
+        names = [name for policy in MIXED if (name := study.plain(benchmark, policy))]
+        pairs = [tables.pair(benchmark, name, study.comparison.baseline) for name in names]
+        row = next(filter(None, pairs), None)
         for name, num_digits in METRICS.items():
             value = row and getattr(row, name)
             if value is not None:

@@ -46,13 +46,12 @@ def kernels() -> str:
     return "XLA"
 
 
-def set_tf32(enabled: bool) -> None:
-    """Let float32 matrix products round their inputs to TensorFloat-32, or require the highest precision.
+def round_float32(enabled: bool) -> None:
+    """Let factors of float32 products be rounded as the device does by default, or forbid it.
 
-    A TPU has no TF32. If a TPU may round, it multiplies in bfloat16, which is JAX's default there.
+    By default a GPU that has TF32 rounds to TF32, and a TPU to bfloat16.
     """
-    rounded = "default" if jax.default_backend() == "tpu" else "tensorfloat32"
-    jax.config.update("jax_default_matmul_precision", rounded if enabled else "highest")
+    jax.config.update("jax_default_matmul_precision", "default" if enabled else "highest")
 
 
 def synchronise() -> None:

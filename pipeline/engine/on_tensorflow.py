@@ -46,8 +46,8 @@ def synchronise() -> None:
     tf.test.experimental.sync_devices()
 
 
-def set_tf32(enabled: bool) -> None:
-    """Let float32 matrix products round their inputs to TensorFloat-32, or forbid it."""
+def round_float32(enabled: bool) -> None:
+    """Let factors of float32 products be rounded as the device does by default (TF32 on a GPU), or forbid it."""
     tf.config.experimental.enable_tensor_float_32_execution(enabled)
 
 

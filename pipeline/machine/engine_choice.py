@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pipeline.machine.environment import installed_engine
 from pipeline.machine.hardware import cpu_features, this_machine
 from pipeline.study.engines import ENGINES
-from pipeline.study.variant import POLICIES
+from pipeline.study.policies import POLICIES
 
 USUAL, OWN = "usual", "own"
 SWITCH = "TF_ENABLE_ONEDNN_OPTS"  # TensorFlow reads it once, when it is loaded
@@ -50,5 +50,5 @@ def kernels_for(policies: Iterable[str]) -> str:
     Args:
         policies: the policies that this process will compute under.
     """
-    computes_float16 = any(POLICIES[policy].compute == "float16" for policy in policies)
+    computes_float16 = any(POLICIES[policy].products == "float16" for policy in policies)
     return OWN if computes_float16 and "avx512_fp16" in (cpu_features() or ()) else USUAL

@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 import pynvml
 
+from pipeline.study.policies import FORMATS
+
 # CPU flags, by their Linux names, that decide whether a CPU multiplies 16-bit floats in hardware.
 CPU_FEATURES = ("avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16")
 PCI_DEVICES = Path("/sys/bus/pci/devices")
@@ -25,6 +27,15 @@ class Hardware(NamedTuple):
     memory_bytes: int | None = None
     cpu_features: tuple[str, ...] | None = None
     uuid: str | None = None
+
+    def multiplies(self, number_format: str) -> bool:
+        """Return whether this hardware multiplies numbers of a format in `FORMATS`; if not, it takes wider numbers."""
+        needed = FORMATS[number_format]
+        if self.kind == "nvidia_gpu":
+            return (self.compute_capability or 0.0) >= needed.min_compute_capability
+        if self.kind == "tpu":
+            return needed.is_on_tpu
+        return needed.cpu_features == () or bool({*(needed.cpu_features or ())} & {*(self.cpu_features or ())})
 
 
 def hardware_of(environment: Mapping[str, Any]) -> Hardware:

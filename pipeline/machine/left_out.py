@@ -5,9 +5,9 @@ from pathlib import Path
 
 from pipeline.errors import InputError
 from pipeline.files.writing import write_whole
-from pipeline.machine.acceleration import speed
 from pipeline.machine.environment import installed_engine, training_hardware
 from pipeline.study.engines import ENGINES
+from pipeline.study.policies import POLICIES
 from pipeline.study.schema import PARAMS, Study, load_study
 
 LEFT_OUT = "left_out.json"  # in the folder of a benchmark's runs
@@ -22,12 +22,12 @@ def left_out(study: Study) -> dict[str, str]:
     backend, hardware = ENGINES[installed_engine()].backend, training_hardware()
     found = {}
     for name, variant in study.variants.items():
-        how = speed(variant.policy, variant.tf32, hardware)
+        policy = POLICIES[variant.policy]
         if variant.xla and backend == "jax":
             found[name] = "by_xla"
-        elif variant.tf32 and how == "no":
-            found[name] = "no_tf32"
-        elif study.leave_out_emulated and how == "emulated":
+        elif not hardware.multiplies(policy.products) and not policy.is_narrow:
+            found[name] = "absent"
+        elif not hardware.multiplies(policy.products) and study.leave_out_emulated:
             found[name] = "emulated"
     if (baseline := study.comparison.baseline) in found:
         raise InputError(

@@ -1,5 +1,6 @@
 """Build the models that a benchmark can name, with the input layers that they share."""
 
+import functools
 import importlib
 import inspect
 import math
@@ -58,9 +59,12 @@ def _network(benchmark: Benchmark, spec: ModelSpec) -> keras.Model:
 
 def _augmentation(augmentation: Augmentation, seed: int) -> keras.layers.Layer:
     """Return a layer that changes images (N, H, W, C) in [0, 1] during training, and otherwise leaves them alone."""
+    kinds = {
+        "random_flip": functools.partial(layers.RandomFlip, "horizontal"),
+        "random_translation": functools.partial(layers.RandomTranslation, interpolation="nearest"),
+    }
     arguments = augmentation.model_dump(exclude={"name"})
-    kind = getattr(layers, "".join(word.title() for word in augmentation.name.split("_")))
-    layer = kind(seed=seed, dtype="float32", name=augmentation.name, **arguments)
+    layer = kinds[augmentation.name](seed=seed, dtype="float32", name=augmentation.name, **arguments)
     if keras.backend.backend() == "jax":
         layer.supports_jit = True  # Keras says False because XLA can't compile TensorFlow's affine transformation
     return layer

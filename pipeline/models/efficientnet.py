@@ -31,8 +31,6 @@ STAGES = (
     Stage(192, 5, 4, 2),
     Stage(320, 3, 1, 1),
 )
-# Width and depth factors of B0 to B7.
-FAMILY = ((1.0, 1.0), (1.1, 1.0), (1.2, 1.1), (1.4, 1.2), (1.8, 1.4), (2.2, 1.6), (2.6, 1.8), (3.1, 2.0))
 STEM_FILTERS = 32
 HEAD_FILTERS = 1280
 
@@ -41,19 +39,15 @@ def build(
     *,
     num_classes: int,
     image_shape: tuple[int, int, int],
-    number: int = 0,
-    depth: float | None = None,
+    depth: float = 1.0,
     batch_norm_momentum: float = 0.99,
     batch_norm: type[layers.BatchNormalization] = layers.BatchNormalization,
 ) -> keras.Model:
     """Build the network, from float images (N, H, W, C) to float32 probabilities (N, num_classes).
 
-    Every layer but the softmax follows the global Keras policy. `number` decides how much wider and deeper than B0 the
-    network is. `depth`, if given, multiplies the repeats instead. Neither changes the stem, the first stage or the
-    head. `batch_norm` is the engine's layer: on TensorFlow, the notebook's fused kernel, which Keras 3 does not use.
+    Every layer but the softmax follows the global Keras policy. `depth` multiplies the repeats of all stages but the
+    first. `batch_norm` is the engine's layer: on TensorFlow, the notebook's fused kernel, which Keras 3 does not use.
     """
-    width, usual_depth = FAMILY[number]
-    depth = depth or usual_depth
     inputs = keras.Input(image_shape)
 
     def normalise(x):
@@ -62,24 +56,15 @@ def build(
     x = layers.Conv2D(STEM_FILTERS, 3, strides=2, padding="same")(inputs)
     x = layers.ReLU(6.0)(normalise(x))
     for index, stage in enumerate(STAGES):
-        filters, repeats = stage.filters, stage.repeats
-        if index:
-            filters, repeats = round_filters(filters * width), math.ceil(repeats * depth)
-        for repeat in range(repeats):
+        for repeat in range(math.ceil(stage.repeats * depth) if index else stage.repeats):
             stride = stage.stride if repeat == 0 else 1
-            x = _inverted_residual(x, filters, stage.kernel_size, stride, stage.expansion, normalise)
+            x = _inverted_residual(x, stage.filters, stage.kernel_size, stride, stage.expansion, normalise)
     x = layers.Conv2D(HEAD_FILTERS, 1, padding="same")(x)
     x = layers.ReLU(6.0)(normalise(x))
     x = layers.GlobalAveragePooling2D()(x)
     x = layers.Dense(num_classes)(x)
     outputs = layers.Activation("softmax", dtype="float32", name="probabilities")(x)
     return keras.Model(inputs, outputs, name="efficientnet")
-
-
-def round_filters(filters: float) -> int:
-    """Return the nearest multiple of 8, or the next higher multiple if rounding takes off more than a tenth."""
-    rounded = max(8, int(filters + 4) // 8 * 8)
-    return rounded + 8 if rounded < 0.9 * filters else rounded
 
 
 def _inverted_residual(x, filters, kernel_size, stride, expansion, normalise):

@@ -19,7 +19,7 @@ from pipeline.data.batches import ShuffledBatches
 from pipeline.data.datasets import Dataset, Examples
 from pipeline.numerics.facts import SHORTFALL, TRIAL_SIZE, TRIALS, OptimizerTrial, TrainingSize
 from pipeline.study.benchmark import Benchmark
-from pipeline.study.variant import Dynamic, Fixed, PolicyName, Variant
+from pipeline.study.variant import Dynamic, Fixed, Variant
 from pipeline.training import building
 from pipeline.training.evaluation import score
 from pipeline.training.precision import scaled
@@ -54,7 +54,7 @@ def from_each(model: keras.Model, starts: Iterable[Start]) -> Iterator[int]:
         yield seed
 
 
-def build_for_steps(benchmark: Benchmark, data: Dataset, policy: PolicyName) -> keras.Model:
+def build_for_steps(benchmark: Benchmark, data: Dataset, policy: str) -> keras.Model:
     """Return the benchmark's model under `policy`, compiled like a plain variant, but for one step at a time."""
     recipe = benchmark.model_copy(update={"steps_per_execution": 1})
     model = build(recipe, data, policy)

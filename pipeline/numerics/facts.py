@@ -1,11 +1,11 @@
 """Name what the numerics stage examines. Nothing here needs an engine."""
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
-from pipeline.study.variant import POLICIES, PolicyName
+from pipeline.study.policies import POLICIES
 
-KERAS_POLICIES: tuple[PolicyName, ...] = tuple(name for name in get_args(PolicyName) if POLICIES[name].is_in_keras)
+KERAS_POLICIES = [name for name, policy in POLICIES.items() if policy.keras == name]
 DTYPES = ("float32", "float16", "bfloat16")  # the first is the reference
 TWICE = (64, 4096)  # widths at which the dense model is compared with one of twice the units
 NO_GROWTH = -1  # in place of an unknown number of steps
@@ -62,7 +62,7 @@ class OptimizerTrial(NamedTuple):
     """
 
     name: str
-    policy: PolicyName
+    policy: str
     optimizer: str
     options: dict[str, float]
     loss_scale: float | Literal["dynamic"] | None = None

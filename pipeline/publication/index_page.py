@@ -16,9 +16,11 @@ from pipeline.report.reporting import is_tested, readable_names
 from pipeline.report.results import Results, ended_at
 from pipeline.sentences import Said, sentence
 from pipeline.statistics.equivalence import is_beyond
-from pipeline.study.variant import MIXED
+from pipeline.statistics.speeds import is_busy
+from pipeline.study.policies import POLICIES
+from pipeline.study.variant import DEFAULT_POLICY
 
-FORMATS = ("float32", "tf32", *MIXED)
+SHOWN = [name for name, policy in POLICIES.items() if policy.keeps_float32]
 UNDECIDED = ("inconclusive", "open")
 
 
@@ -61,7 +63,7 @@ def index_page(studies: Mapping[str, Results]) -> str:
         .get_template("index.md.j2")
         .render(
             tables={title: tables[title] for title in filled},
-            formats=FORMATS,
+            policies={name: POLICIES[name].label for name in SHOWN},
             decided=[row for row in decisions if row.found and not row.is_finding],
             findings=[row for row in decisions if row.found and row.is_finding],
             tried=[row for row in decisions if row.tried and not row.found],
@@ -76,7 +78,7 @@ def places(name: str, results: Results, benchmark: str) -> list[Place]:
     rows = [row for row in variant_rows(study, results.tables, benchmark) if row.group != FURTHER and row.is_known]
     found = []
     for multiplier in sorted({row.batch_multiplier for row in rows}):
-        of_batch = {row.precision: row for row in rows if row.batch_multiplier == multiplier}
+        of_batch = {row.policy: row for row in rows if row.batch_multiplier == multiplier}
         found.append(
             Place(
                 study=name,
@@ -85,7 +87,7 @@ def places(name: str, results: Results, benchmark: str) -> list[Place]:
                 batch_size=study.benchmarks[benchmark].batch_size * multiplier,
                 made_with="; ".join(dict.fromkeys(map(engine, results.environments))),
                 ended_on=ended_at(results)[:10],
-                cells={key: list(_cell(results, benchmark, of_batch, key)) for key in FORMATS if key in of_batch},
+                cells={key: list(_cell(results, benchmark, of_batch, key)) for key in SHOWN if key in of_batch},
             )
         )
     return found
@@ -95,10 +97,11 @@ def _cell(results: Results, benchmark: str, of_batch: Mapping[str, VariantRow], 
     """Return the results of a format at one batch size, one line each: step time, speed, accuracy and memory."""
     row = of_batch[key]
     lines = [f"{digits(1000 * row.step_seconds)} ms"] if row.step_seconds else []
-    beside = next((of_batch[name].name for name in ("tf32", "float32") if name in of_batch and name != key), None)
+    beside = next(
+        (of_batch[name].name for name in (DEFAULT_POLICY, "float32") if name in of_batch and name != key), None
+    )
     timed = beside and results.tables.pair(benchmark, row.name, beside)
-    is_busy = timed and results.study.comparison.is_busy(timed.other_cpu_share)
-    if timed and not is_busy and timed.speedup and row.step_seconds:
+    if timed and not is_busy(timed.other_cpu_share) and timed.speedup and row.step_seconds:
         lines.append(with_ends((timed.speedup, timed.speedup_low, timed.speedup_high), ".2f", "×"))
     pair = row.pair
     if pair and row.accuracy is not None and not pair.reason:  # how the accuracy compares with the baseline's

@@ -3,12 +3,11 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pipeline.files.writing import csv_text
-from pipeline.records.run_record import EpochRecord, Outcome, RunRecord
+from pipeline.records.run_record import EpochRecord, RunRecord
 
 
 def write_run(
@@ -29,15 +28,3 @@ def write_run(
 def _narrow(classes: np.ndarray) -> np.ndarray:
     """Return `classes` in the smallest integer type that holds them, which halves the archive."""
     return classes.astype(np.min_scalar_type(int(classes.max(initial=0))))
-
-
-def epoch_scores(epochs: Sequence[EpochRecord], outcome: Outcome) -> dict[str, Any]:
-    """Return the fields of `Scores` that follow from the last epoch of a run."""
-    last = epochs[-1] if epochs else None
-    ended = last if outcome == "completed" else None
-    return {
-        "skipped_steps": last and last.skipped_steps,
-        "loss_scale": last and last.loss_scale,
-        "train_loss": ended and ended.train_loss,
-        "validation_accuracy": ended and ended.validation_accuracy,
-    }

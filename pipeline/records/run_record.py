@@ -38,7 +38,7 @@ class Planned(Part):
     campaign: str
     policy: str
     learning_rate_multiplier: float = 1.0
-    tf32: bool
+    float32_layers: list[str] = []
     xla: bool = False
     loop: Literal["fit", "custom"]
     loss_scale: LossScale
@@ -57,7 +57,7 @@ def planned(study: Study, key: RunKey) -> Planned:
         campaign=study.campaign,
         policy=variant.policy,
         learning_rate_multiplier=variant.learning_rate_multiplier,
-        tf32=variant.tf32,
+        float32_layers=variant.float32_layers,
         xla=variant.xla,
         loop=variant.loop,
         loss_scale=variant.loss_scale,
@@ -144,16 +144,8 @@ class Memory(Part):
 
 
 class Scores(Part):
-    """Hold what the run had reached by the end of its last epoch. Accuracies are in [0, 1].
+    """Hold what a completed run reached on the test set. Its epochs hold everything else. Accuracies are in [0, 1]."""
 
-    `skipped_steps` counts from the start of the run. A run that did not complete has only `skipped_steps` and
-    `loss_scale`.
-    """
-
-    loss_scale: float | None
-    skipped_steps: Count | None
-    train_loss: Annotated[float, AfterValidator(of_float32)] | None = None
-    validation_accuracy: Share | None = None
     test_loss: Annotated[float, AfterValidator(mean_cross_entropy)] | None = None
     test_accuracy: Share | None = None
 
@@ -213,9 +205,11 @@ class RunRecord(Part):
     """Hold one run. Accuracies are in [0, 1]. None means unknown, or not reached by a run that ended early.
 
     `planned` repeats the study's settings for the run. `num_epochs` is the number of epochs that the run trained.
+    `float32_products` is the format, one of `FORMATS`, to which factors of float32 products were rounded. Under a mixed
+    policy, this concerns the layers that stay in float32. Early records don't have it.
     """
 
-    schema_version: Literal[13] = 13
+    schema_version: Literal[14] = 14
     benchmark: str
     variant: str
     seed: Count
@@ -224,6 +218,7 @@ class RunRecord(Part):
     compute_dtype: str | None = None
     variable_dtype: str | None = None
     output_dtype: str | None = None
+    float32_products: str | None = None
     num_parameters: Count | None = None
     num_test_examples: Count
     num_epochs: Count

@@ -24,19 +24,8 @@ from matplotlib.ticker import MaxNLocator
 from pipeline.numbers import UNKNOWN, digits, percent
 from pipeline.report.first_screen import VariantRow
 from pipeline.sentences import Said, sentences
+from pipeline.study.policies import POLICIES
 
-# Okabe & Ito's palette plus a violet. Colour-blind readers can tell these apart. At a batch other than the baseline's,
-# bars and markers are hollow, and curves dashed. The colours are not in `POLICIES`: runs import it, and a new colour
-# there would retrain them.
-COLOURS = {
-    "float32": "#0072B2",
-    "tf32": "#6A3D9A",
-    "mixed_float16": "#D55E00",
-    "mixed_bfloat16": "#009E73",
-    "float16": "#CC79A7",
-    "bfloat16": "#E69F00",
-    "float8": "#56B4E9",
-}
 INK = "#010203"  # placeholder for the page's text colour
 # At this width, a chart's letters are 12 pixels high. The report never enlarges its charts.
 WIDTH, HEIGHT, RIGHT = 4.1, 2.9, 0.1  # inches
@@ -116,7 +105,7 @@ def draw_epoch_times(axes: Axes, rows: Sequence[VariantRow]) -> None:
     """Draw a bar for each variant, under its name. The bar is filled at the baseline's batch, hollow at any other."""
     longest = max((row.epoch_seconds or 0.0 for row in rows), default=0.0) or 1.0
     for place, row in enumerate(rows):
-        colour, seconds = COLOURS[row.precision], row.epoch_seconds or 0.0
+        colour, seconds = POLICIES[row.policy].colour, row.epoch_seconds or 0.0
         filled = row.batch_multiplier == rows[0].batch_multiplier
         if seconds:
             axes.barh(place, seconds, 0.36, color=colour if filled else "none", edgecolor=colour, linewidth=1.5)
@@ -131,13 +120,13 @@ def draw_epoch_times(axes: Axes, rows: Sequence[VariantRow]) -> None:
 
 def draw_accuracies(axes: Axes, rows: Sequence[VariantRow], curves: Mapping[str, Mapping[int, float]]) -> None:
     """Draw `curves` of accuracy in [0, 1] by epoch, dashed and with hollow markers if not at the baseline's batch."""
-    from_the_top = list(dict.fromkeys(row.precision for row in reversed(rows)))
+    from_the_top = list(dict.fromkeys(row.policy for row in reversed(rows)))
     for row in rows:
         curve, filled = curves.get(row.name, {}), row.batch_multiplier == rows[0].batch_multiplier
         (line,) = axes.plot(list(curve), list(curve.values()), "o-" if filled else "o--")
         # The first policy has the widest line, which stays visible under later lines.
-        layer = from_the_top.index(row.precision)
-        line.set(color=COLOURS[row.precision], linewidth=1.3 + 1.0 * layer, markersize=4 + 1.6 * layer)
+        layer = from_the_top.index(row.policy)
+        line.set(color=POLICIES[row.policy].colour, linewidth=1.3 + 1.0 * layer, markersize=4 + 1.6 * layer)
         if filled:
             line.set_label(row.words)
         else:

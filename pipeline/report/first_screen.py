@@ -4,9 +4,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from pipeline.comparison.comparable import by_default
 from pipeline.comparison.tables import Row, Tables, hardware_of_row
-from pipeline.machine.acceleration import speed
 from pipeline.numbers import decimals, digits, interval, mebibytes
 from pipeline.records.blocks import REPEAT
 from pipeline.records.run_record import Outcome
@@ -14,8 +12,9 @@ from pipeline.report.names import variant_name
 from pipeline.report.peak import share_of_peak
 from pipeline.sentences import Said, sentence
 from pipeline.statistics.intervals import MIN_SEEDS
+from pipeline.study.policies import POLICIES
 from pipeline.study.schema import Study
-from pipeline.study.variant import POLICIES
+from pipeline.study.variant import DEFAULT_POLICY, Variant
 
 
 class VariantRow(NamedTuple):
@@ -30,7 +29,7 @@ class VariantRow(NamedTuple):
     name: str
     words: str
     full_words: str  # with the batch
-    precision: str  # the policy, or tf32
+    policy: str
     batch_multiplier: int
     group: str  # `SAME_BATCH`, `OTHER_BATCH` or `FURTHER`
     accuracy: float | None
@@ -92,7 +91,7 @@ SAME_BATCH, OTHER_BATCH, FURTHER = "same", "other", "further"
 def variant_rows(study: Study, tables: Tables, benchmark: str) -> list[VariantRow]:
     """Return a row for each variant of `benchmark`: the baseline, TF32, then the others, by batch."""
     variants = study.variants_of(benchmark)
-    strict, default = study.comparison.baseline, by_default(variants)
+    strict, default = study.comparison.baseline, study.plain(benchmark, DEFAULT_POLICY)
     policies = list(dict.fromkeys([variants[strict].policy, *(variant.policy for variant in variants.values())]))
     rows = [_row(study, tables, benchmark, name) for name in variants]
     groups = [SAME_BATCH, OTHER_BATCH, FURTHER]
@@ -106,10 +105,9 @@ def variant_rows(study: Study, tables: Tables, benchmark: str) -> list[VariantRo
 
 def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
     variants, strict = study.variants_of(benchmark), study.comparison.baseline
-    variant, default = variants[name], by_default(variants)
+    variant, default = variants[name], study.plain(benchmark, DEFAULT_POLICY)
     pair = tables.pair(benchmark, name, strict)
     timed, side = (tables.pair(benchmark, REPEAT, strict), "baseline") if name == strict else (pair, "candidate")
-    is_emulated = timed is not None and _is_emulated(variant.policy, timed)
     step_seconds, epoch_seconds, peak = (
         getattr(timed, f"{side}_{what}", None) for what in ("step_seconds", "epoch_seconds", "peak_bytes")
     )
@@ -119,7 +117,7 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
     group = FURTHER
     if name in (strict, default):
         group = SAME_BATCH
-    elif variant.model_copy(update={"tf32": False}).is_plain and POLICIES[variant.policy].keeps_float32:
+    elif variant.is_plain and POLICIES[variant.policy].keeps_float32:
         group = SAME_BATCH if variant.batch_multiplier == variants[strict].batch_multiplier else OTHER_BATCH
     if pair:
         accuracy = pair.candidate_accuracy if (pair.num_seeds or 0) >= MIN_SEEDS else None
@@ -130,18 +128,18 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
         name=name,
         words=variant_name(variant, with_batch=group == FURTHER),
         full_words=variant_name(variant, with_batch=True),
-        precision="tf32" if variant.tf32 else variant.policy,
+        policy=variant.policy,
         batch_multiplier=variant.batch_multiplier,
         group=group,
         accuracy=accuracy,
         difference=_ends(pair, "difference", "_pp"),
-        step_seconds=None if is_emulated else step_seconds,
-        epoch_seconds=None if is_emulated else epoch_seconds,
-        speed=_ends(None if is_emulated else pair, "speedup"),
-        speed_beside_default=_ends(None if is_emulated else beside_default, "speedup"),
+        step_seconds=step_seconds,
+        epoch_seconds=epoch_seconds,
+        speed=_ends(pair, "speedup"),
+        speed_beside_default=_ends(beside_default, "speedup"),
         peak_bytes=peak or (min(of_runs) if of_runs and all(of_runs) else None),
         share_of_peak=share_of_peak(study.benchmarks[benchmark], variant, timed, step_seconds),
-        notes=_notes(study, tables, benchmark, name, pair, is_emulated, getattr(timed, f"{side}_fault", None)),
+        notes=_notes(study, tables, benchmark, name, pair, timed, getattr(timed, f"{side}_fault", None)),
         pair=pair,
         runs=runs,
     )
@@ -153,11 +151,10 @@ def _ends(pair: Row | None, name: str, unit: str = "") -> tuple[float | None, fl
     return value, low, high
 
 
-def _is_emulated(policy: str, timed: Row) -> bool:
-    """Tell whether the device emulates float8 with wider numbers, which makes the speed meaningless."""
-    return (
-        policy == "float8" and timed.device is not None and speed(policy, False, hardware_of_row(timed)) == "emulated"
-    )
+def _is_emulated(variant: Variant, timed: Row) -> bool:
+    """Tell whether the device that timed a variant computes its format with wider numbers."""
+    policy = POLICIES[variant.policy]
+    return policy.is_narrow and timed.device is not None and not hardware_of_row(timed).multiplies(policy.products)
 
 
 def _notes(
@@ -166,14 +163,14 @@ def _notes(
     benchmark: str,
     name: str,
     pair: Row | None,
-    is_emulated: bool,
+    timed: Row | None,
     fault: Outcome | None,
 ) -> list[Said]:
     """Return notes on what the numbers of a variant's row don't show. `fault` says how it failed in the turns."""
     found, runs = [], tables.runs_of(benchmark, name)
     if name in study.comparison.must_differ:
         found.append(Said("note.control"))
-    if is_emulated:
+    if timed and _is_emulated(study.variants[name], timed):
         found.append(Said("note.emulated"))
     measured_as = study.measured_as(benchmark)[name]
     if pair and pair.device and measured_as != name:

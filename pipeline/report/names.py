@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from pipeline.sentences import Said, sentence
+from pipeline.study.policies import POLICIES
 from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
 
@@ -12,6 +13,7 @@ def variant_name(variant: Variant, with_batch: bool = False) -> str:
     usual = Variant(policy=variant.policy, batch_multiplier=1).loss_scale
     scale = variant.loss_scale
     numbers = variant.model_dump() | {
+        "label": POLICIES[variant.policy].label,
         "scale": None if scale == usual else scale.mode,
         "scale_value": getattr(scale, "value", None),
         "with_batch": with_batch,

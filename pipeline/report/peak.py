@@ -2,7 +2,8 @@
 
 from pipeline.comparison.tables import Row
 from pipeline.study.benchmark import Benchmark, Dense
-from pipeline.study.variant import POLICIES, Variant
+from pipeline.study.policies import POLICIES
+from pipeline.study.variant import Variant
 
 _HOPPER = {"float32": 67.0, "tf32": 494.5, "float16": 989.5, "bfloat16": 989.5, "float8": 1979.0}
 _AMPERE = {"float32": 19.5, "tf32": 156.0, "float16": 312.0, "bfloat16": 312.0}
@@ -24,7 +25,7 @@ def share_of_peak(
     """Return the share in [0, 1] of the device's peak that a training step reaches, or None if it is unknown."""
     flops = flops_of_step(benchmark, variant)
     peaks = PEAKS.get(timed.device, {}) if timed else {}
-    peak = peaks.get("tf32" if variant.tf32 else POLICIES[variant.policy].compute)
+    peak = peaks.get(POLICIES[variant.policy].products)
     return flops / step_seconds / (peak * 1e12) if flops and peak and step_seconds else None
 
 

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline.claims.measured_claims import accuracy_numbers
-from pipeline.comparison.comparable import by_default
-from pipeline.comparison.tables import Row, Tables
+from pipeline.comparison.tables import Row, Tables, hardware_of_row
 from pipeline.records.blocks import REPEAT
 from pipeline.report.names import variant_name
 from pipeline.sentences import Said
 from pipeline.statistics.equivalence import is_beyond
+from pipeline.statistics.speeds import MAX_OTHER_CPU_SHARE, is_busy
+from pipeline.study.policies import POLICIES
 from pipeline.study.schema import Study
-from pipeline.study.variant import MIXED, POLICIES
+from pipeline.study.variant import DEFAULT_POLICY, MIXED
 
 UNTOLD = 1.05  # without an interval, speeds within this factor count as equal
 MUCH_KERNEL = 0.2  # as a share of a variant's CPU time
@@ -25,22 +26,10 @@ def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
     within the margin. Policies that also keep variables in 16 bits are experiments and are never recommended.
     """
     strict, variants = study.comparison.baseline, study.variants_of(benchmark)
-    default = by_default(variants) or strict
-    names = [
-        name
-        for name, variant in variants.items()
-        if variant.is_plain
-        and variant.policy in MIXED
-        and variant.batch_multiplier == variants[strict].batch_multiplier
-    ]
+    default = study.plain(benchmark, DEFAULT_POLICY) or strict
+    names = [name for name in variants if name in [study.plain(benchmark, policy) for policy in MIXED]]
     accuracies = [row for name in names if (row := tables.pair(benchmark, name, strict)) and row.num_seeds]
-    speeds = [
-        row
-        for name in names
-        if variants[name].policy != "float8"
-        and (row := tables.pair(benchmark, name, default))
-        and row.speedup is not None
-    ]
+    speeds = [row for name in names if (row := tables.pair(benchmark, name, default)) and row.speedup is not None]
     same = [row.candidate for row in accuracies if row.outcome.startswith("equivalent")]
     gains = [row for row in speeds if row.speedup_low and row.speedup_low > 1]
     best = alike([row for row in gains if row.candidate in same])
@@ -58,7 +47,7 @@ def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
         *found,
         *_on_starts(tables, benchmark),
         *_on_kernel(tables, benchmark, strict),
-        *_on_other_work(study, tables, benchmark),
+        *_on_other_work(tables, benchmark),
     ]
 
 
@@ -92,15 +81,10 @@ def _on_speed(rows: Sequence[Row], numbers: dict[str, Any], variants: Any) -> li
         return [Said("advice.faster", numbers)]
     is_slower = numbers["high"] < 1
     numbers |= {"low": fastest.speedup_low, "high": fastest.speedup_high}
-    formats = {POLICIES[variants[row.candidate].policy].compute for row in rows}
-    if rows[0].device_kind == "cpu" and not any(_has(rows[0].cpu_features or "", each) for each in formats):
+    formats = {POLICIES[variants[row.candidate].policy].products for row in rows}
+    if rows[0].device_kind == "cpu" and not any(map(hardware_of_row(rows[0]).multiplies, formats)):
         return [Said("advice.no_arithmetic", numbers | {"formats": sorted(formats)})]
     return [Said("advice.slower" if is_slower else "advice.open", numbers)]
-
-
-def _has(cpu_features: str, dtype: str) -> bool:
-    """Tell whether a CPU with these features has instructions for a 16-bit type."""
-    return {"float16": "fp16", "bfloat16": "bf16"}.get(dtype, "") in cpu_features
 
 
 def _on_accuracy(rows: Sequence[Row]) -> list[Said]:
@@ -163,11 +147,10 @@ def _on_kernel(tables: Tables, benchmark: str, strict: str) -> list[Said]:
     return [Said("advice.kernel", {"candidate": worst, "share": shares[worst], "most": 1 / (1 - shares[worst])})]
 
 
-def _on_other_work(study: Study, tables: Tables, benchmark: str) -> list[Said]:
-    """Say how to measure again if other work took more CPU time than the study allows."""
-    settings = study.comparison
+def _on_other_work(tables: Tables, benchmark: str) -> list[Said]:
+    """Say how to measure again if other work took so much CPU time that times don't count."""
     shares = [row.other_cpu_share for row in tables.pairs if row.benchmark == benchmark and row.other_cpu_share]
-    if not shares or not settings.is_busy(shares[0]):
+    if not shares or not is_busy(shares[0]):
         return []
-    numbers = {"share": shares[0], "most": settings.max_other_cpu_share, "benchmark": benchmark}
+    numbers = {"share": shares[0], "most": MAX_OTHER_CPU_SHARE, "benchmark": benchmark}
     return [Said("advice.busy", numbers)]

@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline.claims.numerics_claims import facts_said, sample_said
 from pipeline.claims.verdicts import Judgement
-from pipeline.comparison.comparable import by_default, describe_device
+from pipeline.comparison.comparable import describe_device
 from pipeline.comparison.tables import Row
 from pipeline.numerics.facts import DTYPES, KERAS_POLICIES, TRIAL_SIZE
 from pipeline.records.blocks import REPEAT
@@ -55,7 +55,6 @@ def contents(results: Results) -> dict[str, Any]:
         "few_launches": min((row.num_launches for row in results.tables.pairs if is_short(row)), default=0),
         "numerics": _numerics(results),
         "made_on": list(dict.fromkeys(map(describe_device, results.environments))),
-        "by_default": by_default(results.study.variants),
         "draw": figures.draw_svg,
         "is_beyond": is_beyond,
         "num_planned": len(results.study.runs()),

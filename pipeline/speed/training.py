@@ -19,6 +19,7 @@ from pipeline.machine import own_memory
 from pipeline.machine.disturbance import Watch
 from pipeline.records.blocks import Block, besides_images
 from pipeline.speed.turns import Task
+from pipeline.study.policies import POLICIES
 from pipeline.study.schema import Study
 from pipeline.training.building import build_model, compile_model
 from pipeline.training.evaluation import score
@@ -72,12 +73,11 @@ class _Trainee(keras.callbacks.Callback):
         super().__init__()
         self.benchmark, self.variant = study.benchmarks[benchmark_name], study.variants[variant_name]
         self.data = datasets.load_dataset(self.benchmark.dataset, self.benchmark.split)
-        engine.set_tf32(self.variant.tf32)
+        engine.round_float32(POLICIES[self.variant.policy].products != "float32")
         own_memory.begin()
         data = self.data
         self.network, _ = build_model(self.benchmark, self.variant.policy, data.num_classes, data.num_channels, SEED)
-        if not self.variant.tf32:
-            check_float32()
+        check_float32(self.variant.policy)
         compile_model(self.network, self.benchmark, self.variant)
         self.batch_size = self.benchmark.batch_size * self.variant.batch_multiplier
         self.validates = study.speed.validation

@@ -13,9 +13,6 @@ import scipy
 from pipeline.statistics.intervals import Ratio
 from pipeline.statistics.speeds import NO_RATIO, LogRatio
 
-# τ by class of device. Seven sittings on CPUs gave 0.036 to 0.067; for accelerators the value is assumed
-# (docs/decisions/another-day.md).
-BETWEEN_SITTINGS = {"cpu": 0.06, "nvidia_gpu": 0.06, "tpu": 0.06}
 _QUANTILE = float(scipy.special.stdtrit(6, 0.975))  # τ comes from seven sittings
 
 

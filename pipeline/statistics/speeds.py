@@ -25,6 +25,12 @@ from pipeline.study.schema import Study
 MIN_LAUNCHES = 3  # for a speed interval: two launches may agree by chance
 MIN_MEMORY_LAUNCHES = 2  # for an interval of peak memory, which hardly varies from process to process
 NO_RATIO = Ratio(ratio=None, low=None, high=None)
+MAX_OTHER_CPU_SHARE = 0.25
+
+
+def is_busy(other_cpu_share: float | None) -> bool:
+    """Tell whether other work took so much of the machine's CPU time that times don't count. None means unknown."""
+    return (other_cpu_share or 0.0) > MAX_OTHER_CPU_SHARE
 
 
 class LogRatio(NamedTuple):

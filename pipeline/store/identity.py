@@ -6,7 +6,7 @@ needs an engine.
 
 import importlib.metadata
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from pipeline.machine.environment import image_identity, installed_engine, varia
 from pipeline.study.configuration import differing
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.engines import ENGINES
+from pipeline.study.policies import POLICIES
 from pipeline.study.schema import PARAMS, RunKey, Study
 
 Identity = dict[str, Any]  # ready for JSON
@@ -29,6 +30,7 @@ TRAINING = Path("pipeline/training/run.py")
 SPEED = Path("pipeline/speed/measuring.py")
 NUMERICS = Path("pipeline/numerics/finding.py")
 PREPARATION = Path("pipeline/data/preparation.py")
+TABLE_OF_POLICIES = Path("pipeline/study/policies.py")
 # The packages that compute; packages that are not installed are skipped.
 PACKAGES = {
     "tensorflow": ("tensorflow", "tensorflow-cpu"),
@@ -54,6 +56,7 @@ def of_runs(study: Study, benchmark: str) -> dict[RunKey, Identity]:
         key: {
             "key": key._asdict(),
             "variant": study.variants[key.variant].model_dump(mode="json", exclude={"benchmarks"}),
+            "policies": _rows([study.variants[key.variant].policy]),
             **shared,
         }
         for key in study.runs()
@@ -75,6 +78,7 @@ def of_speed(study: Study, benchmark: str, device: str, driver: str | None) -> I
     variants = {name: study.variants[name].model_dump(mode="json", exclude={"benchmarks"}) for name in timed}
     settings["budget_seconds"] = study.budget_seconds(benchmark)
     of = {"speed": benchmark, "device": device, "driver": driver, "settings": settings, "variants": variants}
+    of["policies"] = _rows(study.variants[name].policy for name in timed)
     return of | _surroundings(study) | read_by(study, benchmark, SPEED)
 
 
@@ -82,6 +86,7 @@ def of_numerics(study: Study, device: str) -> Identity:
     """Return the identity of the numerics of `study` on this device."""
     recipes = {name: _recipe(study, name) for name in study.numerics_on or study.benchmarks}
     of = {"numerics": study.numerics, "device": device, "benchmarks": recipes, "code": _code(NUMERICS)}
+    of["policies"] = _rows(POLICIES)
     return of | _surroundings(study)
 
 
@@ -103,9 +108,10 @@ def read_by(study: Study, benchmark: str, code: Path) -> Identity:
 def check_read(study: Study, benchmark: str, code: Path, of: Identity) -> None:
     """Raise `EditedError` if data, model or code on disk are no longer those of the identity `of`.
 
-    A process calls this when it has read all three. The message names what was edited.
+    A process calls this when it has read all three, and has imported the table of policies. The message names what was
+    edited.
     """
-    now = of | read_by(study, benchmark, code)
+    now = of | read_by(study, benchmark, code) | {"policies": _rows(of["policies"])}
     if now != of:
         raise EditedError(f"{', '.join(departures(of, now))} was edited while a process of {benchmark} read it.")
 
@@ -138,6 +144,8 @@ def _told(path: tuple[str, ...]) -> str:
         return " ".join((part, *rest))
     if part in ("code", "model"):
         return rest[-1] if rest else part
+    if part == "policies":
+        return str(TABLE_OF_POLICIES)
     return "data" if part == "data" else str(PARAMS)
 
 
@@ -157,8 +165,15 @@ def _surroundings(study: Study) -> Identity:
 
 
 def _code(file: Path) -> dict[str, str]:
-    """Return the SHA-256 of a file's code and of each file that it imports, without comments and docstrings."""
-    return {str(each): file_digest(each) for each in with_imports(file)}
+    """Return the SHA-256 of a file's code and of each file that it imports, without comments and docstrings.
+
+    The table of policies is left out: identities hold the rows that matter.
+    """
+    return {str(each): file_digest(each) for each in with_imports(file) if each != TABLE_OF_POLICIES}
+
+
+def _rows(policies: Iterable[str]) -> dict[str, Any]:
+    return {name: POLICIES[name].that_decides for name in policies}
 
 
 def _packages(engine: str) -> dict[str, str]:
@@ -178,7 +193,7 @@ def _recipe(study: Study, name: str) -> Identity:
     dataset = read_description(benchmark.dataset)
     source = study.datasets[benchmark.dataset]
     return {
-        "recipe": benchmark.model_dump(mode="json"),
+        "recipe": benchmark.recipe,
         # Features and splits belong here, because different labels may have the same numbers.
         "data": {"name": dataset.name, "sha256": dataset.sha256}
         | source.model_dump(mode="json", exclude_defaults=True, exclude={"bundled", "tfds"}),

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag
 from pydantic_core import PydanticCustomError
 
 from pipeline.study.configuration import Name, NonNegativeInt, PositiveFloat, PositiveInt, Section, SourcePath
+from pipeline.study.policies import POLICIES
 from pipeline.study.variant import Variant
 
 OptimizerName = Literal[
@@ -38,12 +39,10 @@ class Optimizer(Section):
 class LearningRateRule(Section):
     """Define how the learning rate η changes during training.
 
-    `scaling: linear` multiplies η by the variant's `batch_multiplier` (Goyal et al., Accurate, Large Minibatch SGD,
-    arXiv 1706.02677). During the first `num_warmup_epochs`, η rises from zero, step by step. `decay: cosine` then
-    lowers it back to zero over the remaining epochs.
+    During the first `num_warmup_epochs`, η rises from zero, step by step. `decay: cosine` then lowers it back to zero
+    over the remaining epochs.
     """
 
-    scaling: Literal["constant", "linear"] = "constant"
     decay: Literal["constant", "cosine"] = "constant"
     num_warmup_epochs: NonNegativeInt = 0
 
@@ -52,20 +51,17 @@ PositiveShare = Annotated[float, Field(gt=0, le=1)]
 
 
 class RandomFlip(Section):
+    """Mirror images from left to right at random."""
+
     name: Literal["random_flip"]
-    mode: Literal["horizontal", "vertical", "horizontal_and_vertical"] = "horizontal"
 
 
 class RandomTranslation(Section):
-    """Shift images by up to these shares of height and width; fill the gap with a mirror image.
-
-    `nearest` shifts by whole pixels. `bilinear` shifts by fractions of a pixel, which blurs the image.
-    """
+    """Shift images, by whole pixels, by up to these shares of height and width; fill the gap with a mirror image."""
 
     name: Literal["random_translation"]
     height_factor: PositiveShare
     width_factor: PositiveShare
-    interpolation: Literal["bilinear", "nearest"] = "bilinear"
 
 
 Augmentation = Annotated[RandomFlip | RandomTranslation, Field(discriminator="name")]
@@ -88,14 +84,17 @@ class Split(Section):
 class OwnModel(Section):
     """Choose one of this project's models. `USUAL` has the arguments that `make advise` uses by default.
 
-    `USUAL_ON_ACCELERATOR` has those that differ on a GPU or a TPU. `title` is what readers call the model.
+    `USUAL_ON_ACCELERATOR` has those that differ on a GPU or a TPU. `LAYERS` names the kinds of layers that multiply by
+    weights, as in `keras.layers`. `title` is what readers call the model.
     """
 
+    LAYERS: ClassVar[tuple[str, ...]]
     USUAL: ClassVar[Mapping[str, int]] = {}
     USUAL_ON_ACCELERATOR: ClassVar[Mapping[str, int]] = {}
 
 
 class Dense(OwnModel):
+    LAYERS: ClassVar = ("Dense",)
     USUAL: ClassVar = {"units": 64}
     USUAL_ON_ACCELERATOR: ClassVar = {"units": 4096}
 
@@ -109,22 +108,24 @@ class Dense(OwnModel):
 
 
 class EfficientNet(OwnModel):
-    """Choose EfficientNet B0 to B7 by `number`. `depth` overrides its multiplier of block repeats."""
+    """Choose EfficientNet-B0. `depth` multiplies its block repeats."""
+
+    LAYERS: ClassVar = ("Conv2D", "DepthwiseConv2D", "Dense")
 
     name: Literal["efficientnet"]
-    number: Annotated[int, Field(ge=0, le=7)] = 0
-    depth: PositiveFloat | None = None
+    depth: PositiveFloat = 1.0
     batch_norm_momentum: Annotated[float, Field(gt=0, lt=1)] = 0.99
     source: Literal["pipeline/models/efficientnet.py"]
 
     @property
     def title(self) -> str:
-        return "small EfficientNet" if (self.depth or 1.0) <= 0.25 else f"EfficientNet-B{self.number}"
+        return "small EfficientNet" if self.depth <= 0.25 else "EfficientNet-B0"
 
 
 class ResNet9(OwnModel):
     """Choose a ResNet of nine layers; its first convolution has `width` filters (64 in the original)."""
 
+    LAYERS: ClassVar = ("Conv2D", "Dense")
     USUAL: ClassVar = {"width": 16}
 
     name: Literal["resnet9"]
@@ -139,6 +140,7 @@ class ResNet9(OwnModel):
 class Transformer(OwnModel):
     """Choose a vision transformer of `num_blocks` blocks, on tokens of `width` values, for patches of 4 × 4 pixels."""
 
+    LAYERS: ClassVar = ("Conv2D", "Dense", "EinsumDense")
     USUAL: ClassVar = {"width": 64, "num_blocks": 2}
 
     name: Literal["transformer"]
@@ -212,7 +214,8 @@ Model = Annotated[
 class Benchmark(Section):
     """Combine a data set, a model and a recipe. `batch_size` is the batch size B that variants multiply.
 
-    Every variant is evaluated with the same `evaluation_batch_size`.
+    Every variant is evaluated with the same `evaluation_batch_size`. `sitting_spread` is τ, the standard deviation of
+    a log speedup from one measurement of speed to another.
     """
 
     dataset: Name
@@ -226,6 +229,12 @@ class Benchmark(Section):
     evaluation_batch_size: PositiveInt
     num_epochs: PositiveInt
     steps_per_execution: PositiveInt = 1
+    sitting_spread: Annotated[float, Field(gt=0, le=1)] = 0.06
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """Return all that decides a run, ready for JSON."""
+        return self.model_dump(mode="json", exclude={"sitting_spread"})
 
     def with_dense_model(self, units: int) -> Self:
         """Return this benchmark with a dense model, for measurements that don't depend on the model."""
@@ -250,8 +259,12 @@ class Benchmark(Section):
                 f"{self.split.num_train_examples} training examples."
             )
         for name, variant in variants.items():
-            if variant.policy == "float8" and not isinstance(self.model, Dense | Imported):
-                yield f"model: {name} uses float8, which only dense layers support. Restrict it with `benchmarks`."
+            kinds = POLICIES[variant.policy].layers
+            if kinds and isinstance(self.model, OwnModel) and not {*self.model.LAYERS} <= {*kinds}:
+                yield (
+                    f"model: {name} uses {variant.policy}, which is only for layers of the kinds {', '.join(kinds)}. "
+                    "Restrict it with `benchmarks`."
+                )
         if self.learning_rate_rule.num_warmup_epochs >= self.num_epochs:
             yield f"learning_rate_rule.num_warmup_epochs: must leave at least one of the {self.num_epochs} epochs."
 

@@ -53,45 +53,33 @@ class FurtherPair(Section):
 
 
 class ComparisonSettings(Section):
-    """Choose the baseline, the first epochs to leave out of times, and the margins of accuracy.
+    """Choose the baseline, the margins of accuracy, and the pairs to compare besides those with the baseline.
 
-    A run's times are left out if other work used more than `max_other_cpu_share` of the machine's CPU time.
     `must_differ` names controls: variants made to differ from the baseline in accuracy. If the tests miss that
     difference, they could also have missed a loss from low precision.
     """
 
     baseline: Name
-    num_warmup_epochs: NonNegativeInt
     margin_pp: dict[Name, Annotated[float, Field(gt=0, le=100)]]
-    max_other_cpu_share: Annotated[float, Field(gt=0, le=1)] = 1.0
     further_pairs: list[FurtherPair] = Field(default_factory=list)
     must_differ: list[Name] = Field(default_factory=list)
 
-    def is_busy(self, other_cpu_share: float | None) -> bool:
-        """Return whether other work took more CPU time than the study allows. None stands for an unknown share."""
-        return (other_cpu_share or 0.0) > self.max_other_cpu_share
-
-    def faults(self, num_epochs: Mapping[str, int], variants: Mapping[str, Variant]) -> Iterator[str]:
+    def faults(self, benchmarks: Collection[str], variants: Mapping[str, Variant]) -> Iterator[str]:
         """Yield a message, which begins with the field, for each setting that contradicts the benchmarks or variants.
 
         Args:
-            num_epochs: by benchmark.
+            benchmarks: their names.
             variants: by name.
         """
-        for benchmark, epochs in num_epochs.items():
-            if self.num_warmup_epochs >= epochs:
-                yield (
-                    f"num_warmup_epochs: must leave at least one of the {epochs} epochs of {benchmark}. "
-                    f"Received: {self.num_warmup_epochs}"
-                )
+        for benchmark in benchmarks:
             if benchmark not in self.margin_pp:
                 yield f"margin_pp.{benchmark}: missing; give the margin in percentage points."
             there = [name for name, variant in variants.items() if variant.runs_on(benchmark)]
             if self.baseline not in there:
                 yield unknown_name("baseline", self.baseline, f"a variant that runs on {benchmark}", there)
         for name in self.margin_pp:
-            if name not in num_epochs:
-                yield unknown_name("margin_pp", name, "names of benchmarks", num_epochs)
+            if name not in benchmarks:
+                yield unknown_name("margin_pp", name, "names of benchmarks", benchmarks)
         others = variants.keys() - {self.baseline}
         yield from (
             unknown_name("must_differ", name, "a variant besides the baseline", sorted(others))
@@ -201,9 +189,7 @@ class Study(Section):
         steps = {name: benchmark.steps_per_execution for name, benchmark in self.benchmarks.items()}
         for name, variant in self.variants.items():
             yield from (f"variants.{name}.{fault}" for fault in variant.faults(steps))
-        epochs = {name: benchmark.num_epochs for name, benchmark in self.benchmarks.items()}
-        of_comparison = self.comparison.faults(epochs, self.variants)
-        yield from (f"comparison.{fault}" for fault in of_comparison)
+        yield from (f"comparison.{fault}" for fault in self.comparison.faults(self.benchmarks, self.variants))
 
     def check_on(self, engine: str) -> None:
         """Raise an `InputError` that lists what `engine`, one of `ENGINES`, can't train although other engines can."""
@@ -220,6 +206,14 @@ class Study(Section):
     def variants_of(self, benchmark: str) -> dict[str, Variant]:
         """Return the variants that run on `benchmark`, by name, in the study's order."""
         return {name: variant for name, variant in self.variants.items() if variant.runs_on(benchmark)}
+
+    def plain(self, benchmark: str, policy: str) -> str | None:
+        """Return the variant that differs from the baseline by this policy alone, or None."""
+        batch_multiplier = self.variants[self.comparison.baseline].batch_multiplier
+        for name, variant in self.variants_of(benchmark).items():
+            if variant.is_plain and (variant.policy, variant.batch_multiplier) == (policy, batch_multiplier):
+                return name
+        return None
 
     @property
     def timed_benchmarks(self) -> list[str]:

@@ -13,10 +13,16 @@ import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.study.benchmark import RESERVED_ARGUMENTS, Benchmark
-from pipeline.study.variant import POLICIES, Variant
+from pipeline.study.policies import POLICIES
+from pipeline.study.variant import Variant, expected_dtypes
 from pipeline.training.precision import scaled
 
-IN_8_BITS = (keras.layers.Dense, keras.layers.EinsumDense)  # layers that Keras can run in float8
+
+class OwnPolicy(keras.DTypePolicy):  # type: ignore[misc]
+    """Compute in one dtype and keep variables in another, where Keras has no policy for the two."""
+
+    def _parse_name(self, name: str) -> tuple[str, str]:
+        return expected_dtypes(name)[:2]
 
 
 def build_model(
@@ -25,25 +31,27 @@ def build_model(
     """Return the benchmark's model under `policy`, and the SHA-256 of its initial weights in float32.
 
     At a given seed, every policy starts from the same float32 weights. 16-bit variables get these weights rounded.
-    The digest leaves out the scales of `float8`.
+    The digest leaves out what Keras adds when it converts layers, such as the scales of float8.
     """
 
-    def build(policy: str) -> keras.Model:
+    def build(name: str) -> keras.Model:
         keras.utils.set_random_seed(seed)
         previous = keras.config.dtype_policy()
-        keras.config.set_dtype_policy(policy)
+        keras.config.set_dtype_policy(POLICIES[name].keras or OwnPolicy(name))
         try:
             return models.build(benchmark, num_classes, num_channels, seed)
         finally:
             keras.config.set_dtype_policy(previous)
 
-    model = build("mixed_bfloat16" if policy == "float8" else policy)
-    reference = model if POLICIES[policy].keeps_float32 else build("float32")
+    row = POLICIES[policy]
+    model = build(policy)
+    reference = model if row.keeps_float32 else build("float32")
     weights = reference.get_weights()
     if reference is not model:
         model.set_weights(weights)
-    if policy == "float8":
-        model.quantize("float8", filters=lambda layer: isinstance(layer, IN_8_BITS))
+    if row.layers:
+        kinds = tuple(getattr(keras.layers, kind) for kind in row.layers)
+        model.quantize(row.products, filters=lambda layer: isinstance(layer, kinds))
     return model, weights_digest(weights)
 
 
@@ -113,8 +121,6 @@ def make_optimizer(name: str, learning_rate: Any, arguments: Mapping[str, Any]) 
 def _learning_rate(benchmark: Benchmark, variant: Variant) -> Any:
     """Return a variant's learning rate by the recipe's rule: a number, or a schedule over the steps."""
     rule, rate = benchmark.learning_rate_rule, benchmark.optimizer.learning_rate * variant.learning_rate_multiplier
-    if rule.scaling == "linear":
-        rate *= variant.batch_multiplier
     steps_per_epoch = benchmark.steps_per_epoch(variant.batch_multiplier)
     num_warmup = rule.num_warmup_epochs * variant.epoch_multiplier * steps_per_epoch
     if rule.decay == "cosine":

@@ -7,6 +7,7 @@ import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.study.benchmark import Benchmark, Imported
+from pipeline.study.policies import POLICIES
 from pipeline.study.variant import Dtypes, LossScale, expected_dtypes
 
 
@@ -50,29 +51,42 @@ def check_model(name: str, benchmark: Benchmark, policy: str, dtypes: Dtypes, pr
         )
 
 
-def check_float32() -> None:
-    """Refuse to train if factors of float32 products are rounded, for example to TF32 or bfloat16.
+def float32_products() -> str:
+    """Return the format, one of `FORMATS`, to which this process rounds the factors of float32 products.
 
-    An environment variable or a line of the user's model can turn rounding on. Without this check nothing would show
-    it, and the baseline would be faster than true float32. The check multiplies 1 + 2⁻¹² by 1. This number has 13
-    significant bits, of which TF32 keeps 11, and bfloat16 8.
-
-    Raises:
-        InputError: matrix products or convolutions are off by half of 2⁻¹² or more.
+    Matrix products and convolutions are examined, each with a factor of 1. 1 + 2⁻¹² has 13 significant bits, of which
+    TF32 keeps 11. 1 + 2⁻⁹ has 10, of which bfloat16 keeps 8.
     """
-    value, one = np.float32(1 + 2**-12), np.eye(64, dtype=np.float32)
+    one = np.eye(64, dtype=np.float32)
     kernel = np.zeros((3, 3, 64, 64), np.float32)
     kernel[1, 1] = one  # an identity: the image stays as it is
-    products = {
-        "matrix products": keras.ops.matmul(np.full((1024, 64), value), one),
-        "convolutions": keras.ops.conv(np.full((4, 16, 16, 64), value), kernel, padding="same"),
-    }
-    for what, product in products.items():
-        if np.abs(keras.ops.convert_to_numpy(product) - value).max() >= 2**-13:
-            raise InputError(
-                f"{what} round float32 to at most 12 bits here, but the variant does not set tf32: true. An "
-                "environment variable (`env | grep -e FPMATH -e TF32`) or your model's code turned this rounding on."
-            )
+    for number_format, bit in (("float32", 2**-12), ("tf32", 2**-9)):
+        value = np.float32(1 + bit)
+        products = (
+            keras.ops.matmul(np.full((1024, 64), value), one),
+            keras.ops.conv(np.full((4, 16, 16, 64), value), kernel, padding="same"),
+        )
+        if all(np.abs(keras.ops.convert_to_numpy(product) - value).max() < bit / 2 for product in products):
+            return number_format
+    return "bfloat16"
+
+
+def check_float32(policy: str) -> str:
+    """Return what `float32_products` does. Refuse to train under the policy float32 if factors are rounded.
+
+    An environment variable or a line of the user's model can turn rounding on. Without this check nothing would show
+    it, and the baseline would be faster than true float32.
+
+    Raises:
+        InputError: factors are rounded.
+    """
+    rounded_to = float32_products()
+    if POLICIES[policy].products == "float32" != rounded_to:
+        raise InputError(
+            f"the policy is {policy}, but products round float32 to {rounded_to} here. An environment variable (`env | "
+            "grep -e FPMATH -e TF32`) or your model's code turned this rounding on."
+        )
+    return rounded_to
 
 
 def scaled(optimizer: keras.optimizers.Optimizer, loss_scale: LossScale) -> keras.optimizers.Optimizer:

@@ -18,6 +18,7 @@ from pipeline.data.datasets import Dataset
 from pipeline.machine import environment, own_memory
 from pipeline.machine.disturbance import Watch
 from pipeline.records.run_record import EpochRecord, Outcome, RunRecord
+from pipeline.study.policies import POLICIES
 from pipeline.study.schema import RunKey, Study
 from pipeline.training.building import build_model, compile_model, weights_digest
 from pipeline.training.checkpoint import Checkpoint
@@ -92,15 +93,15 @@ def _prepare(
     """Build and compile the model, and restore any checkpoint of an earlier process."""
     own_memory.begin()
     benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
-    engine.set_tf32(variant.tf32)
+    # Under a mixed policy, the layers that stay in float32 follow the device's default.
+    engine.round_float32(POLICIES[variant.policy].products != "float32")
     try:
         model, initial_weights_sha256 = build_model(
             benchmark, variant.policy, data.num_classes, data.num_channels, key.seed
         )
     finally:
         check_read()
-    if not variant.tf32:
-        check_float32()
+    notes.add(facts={"float32_products": check_float32(variant.policy)})
     compile_model(model, benchmark, variant)
     # Noted now: on JAX, a model that runs out of memory loses its values.
     notes.add(facts={"initial_weights_sha256": initial_weights_sha256, "num_parameters": model.count_params()})

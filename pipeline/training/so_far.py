@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.machine.disturbance import timing_fault
-from pipeline.records.run_files import epoch_scores, write_run
+from pipeline.records.run_files import write_run
 from pipeline.records.run_record import Disturbance, EpochRecord, Outcome, RunRecord, planned
 from pipeline.study.schema import RunKey, Study
 
@@ -103,7 +103,7 @@ def finish(
             "num_epochs": len(epochs),
             "times": times,
             "memory": so_far.memory,
-            "scores": epoch_scores(epochs, outcome) | (tested.scores if tested else {}),
+            "scores": tested.scores if tested else {},
             "final_weights_sha256": tested and tested.final_weights_sha256,
             "resumed": bool(so_far.earlier.epochs),
             "disturbance": disturbance,

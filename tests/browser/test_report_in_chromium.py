@@ -21,7 +21,7 @@ def small(rendered, tmp_path_factory) -> Path:
     for key in small_study().runs():
         if key.variant == "mixed_2x" or key[1:] == ("mixed", 2):
             outcome = "out_of_memory" if key.variant == "mixed_2x" else "diverged"
-            write_small_run(folder, planned_record(key, outcome=outcome, final_test_accuracy=None))
+            write_small_run(folder, planned_record(key, outcome=outcome))
     write_speeds(folder, small_study(), spread=0.02, failed={"mixed_2x": "out_of_memory"})
     remake(folder)
     done = stage(folder, "report")

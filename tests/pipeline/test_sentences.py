@@ -52,7 +52,7 @@ MANY = ONE | {
     "options": {},
     "accuracies": [0.1, 0.9],
     "quantity": "test_loss",
-    "model": {"name": "efficientnet", "number": 0, "depth": 0.1},
+    "model": {"name": "efficientnet", "depth": 0.1},
     "loss_scale": None,
     "scale": "fixed",
     "loop": "custom",
@@ -60,7 +60,7 @@ MANY = ONE | {
 
 NAMES = ("candidate", "baseline", "benchmark", "variant", "name", "title", "advice", "metric", "strict", "default")
 NAMES += ("series", "path", "reason", "place", "policy", "optimizer")
-FLAGS = ("whole", "holds", "trains", "xla", "tf32")
+FLAGS = ("whole", "holds", "trains", "xla")
 
 
 def numbers(code: str, many: bool) -> dict:

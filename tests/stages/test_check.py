@@ -76,7 +76,7 @@ def test_finished_runs_of_another_device_are_told_of_before_training(folder, mon
     )
     (whole,) = said(of_first_seed)
     assert whole.numbers["seeds"] == []
-    assert said(of_first_seed, campaign="earlier") == []
+    assert said(of_first_seed, planned={"campaign": "earlier"}) == []
     said(of_first_seed)
     monkeypatch.setattr(check, "device_here", lambda: "Example CPU, 2 cores")
     assert check.runs_from_elsewhere(study, XEON) == []

@@ -42,8 +42,8 @@ def campaign(
     records = {}
     for key in study.runs():
         chosen = accuracy if (key.benchmark, key.variant) == ("wide", "mixed") else 0.9
-        values = {"final_test_accuracy": chosen + 0.001 * (key.seed % 3)} | changes
-        record = planned_record(key, campaign=name, **values)
+        scores = {} if "outcome" in changes else {"test_accuracy": chosen + 0.001 * (key.seed % 3)}
+        record = planned_record(key, planned={"campaign": name}, scores=scores, **changes)
         update = {"started_at": f"2026-{name}", "environment": record.environment | (environment or {})}
         records[key] = record.model_copy(update=update)
     blocks = timed_blocks(study, "wide", {"mixed": seconds}, spread=0.004, failed=failed or {})
@@ -80,7 +80,7 @@ def test_a_campaign_of_two_devices_or_drivers_belongs_to_no_series():
 
 IMAGE = {"target": "cpu", "base": "debian", "content_sha256": "c"}
 FIRST, LATER = campaign("01"), campaign("02", (3, 4, 5))
-FAILED = campaign("02", (3, 4, 5), outcome="diverged", final_test_accuracy=None)
+FAILED = campaign("02", (3, 4, 5), outcome="diverged")
 FEWER_SEEDS = Said("drift.no_spread", {"variants": ["wide mixed"]})
 OUT_OF_MEMORY = campaign("02", (3, 4, 5), failed={"mixed": "out_of_memory"})
 

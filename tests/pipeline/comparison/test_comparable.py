@@ -36,16 +36,16 @@ def test_runs_that_differ_only_in_what_is_varied_are_comparable():
 
 
 @pytest.mark.parametrize(
-    ("field", "what"),
+    ("changes", "what"),
     [
-        ("peak_memory_kind", "kind of memory"),
-        ("data_sha256", "data"),
-        ("initial_weights_sha256", "initial weights"),
+        ({"memory": {"peak_kind": "other"}}, "kind of memory"),
+        ({"data_sha256": "other"}, "data"),
+        ({"initial_weights_sha256": "other"}, "initial weights"),
     ],
 )
-def test_a_run_that_is_not_like_its_partners_is_refused_by_name(field, what):
+def test_a_run_that_is_not_like_its_partners_is_refused_by_name(changes, what):
     found = records()
-    message = refusal(found | {KEY: changed(found[KEY], **{field: "other"})})
+    message = refusal(found | {KEY: changed(found[KEY], **changes)})
     assert f"runs/wide/mixed/seed-1 can't be compared: they differ in {what} (" in message
     assert "give the study a new `campaign`" in message
 
@@ -91,7 +91,7 @@ def test_all_faults_are_named_at_once():
     found = records()
     for seed in range(3):
         key = RunKey("wide", "mixed", seed)
-        found[key] = changed(found[key], initial_weights_sha256="other", policy="float16")
+        found[key] = changed(found[key], initial_weights_sha256="other", planned={"policy": "float16"})
     assert len(refusal(found).splitlines()) == 6
 
 
@@ -99,6 +99,8 @@ def test_a_run_with_another_loss_scale_than_the_study_says_is_refused():
     variants = small_study().model_dump()["variants"]
     variants["mixed"] |= {"policy": "mixed_float16", "loss_scale": {"mode": "dynamic", "initial": 4.0}}
     study = small_study(variants=variants)
-    message = refusal(records(study) | {KEY: planned_record(KEY, study, loss_scale={"mode": "none"})}, study)
+    message = refusal(
+        records(study) | {KEY: planned_record(KEY, study, planned={"loss_scale": {"mode": "none"}})}, study
+    )
     assert "seed-1 has loss_scale mode none, the study says mode dynamic, initial 4.0" in message
     assert message.endswith("Make it again: dvc repro train@wide")

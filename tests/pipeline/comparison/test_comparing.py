@@ -11,7 +11,7 @@ from pipeline.comparison.tables import PAIR_COLUMNS, RUN_COLUMNS, read_table, ta
 from pipeline.errors import InputError
 from pipeline.records.blocks import REPEAT
 from pipeline.statistics.speeds import speeds_of
-from pipeline.study.schema import RunKey, Study
+from pipeline.study.schema import RunKey
 
 # Seconds of an epoch: float32 at B, at 2B, mixed at B, at 2B.
 SECONDS = {"float32": 8.0, "float32_2x": 4.0, "mixed": 2.0, "mixed_2x": 0.5}
@@ -68,7 +68,7 @@ def test_further_pairs_have_a_baseline_of_their_own():
 
 
 def test_where_tf32_is_a_variant_every_other_stands_beside_it_too():
-    study = small_study(variants=VARIANTS | {"tf32": {"policy": "float32", "batch_multiplier": 1, "tf32": True}})
+    study = small_study(variants=VARIANTS | {"tf32": {"policy": "tf32", "batch_multiplier": 1}})
     found = [(row.baseline, row.candidate) for row in compare(study).pairs if row.benchmark == "wide"]
     others = ["float32_2x", "mixed", "mixed_2x"]
     assert found == [
@@ -84,7 +84,7 @@ def test_a_variant_with_another_learning_rate_has_the_speed_of_its_twin_and_an_a
     twins = {f"{name}_scaled": VARIANTS[name] | {"learning_rate_multiplier": 2.0} for name in ("float32", "mixed_2x")}
     study = small_study(variants=twins | VARIANTS if is_first else VARIANTS | twins)
     runs = finished(study)
-    change(runs, "mixed_2x_scaled", final_test_accuracy=0.95)
+    change(runs, "mixed_2x_scaled", scores={"test_accuracy": 0.95})
     tables = compare(study, runs, spread=0.1)
     scaled, twin, of_itself = (
         tables.pair("wide", name, "float32") for name in ("mixed_2x_scaled", "mixed_2x", "float32_scaled")
@@ -112,8 +112,8 @@ def test_turns_decide_about_speed_and_seeds_do_not():
 def test_accuracies_are_paired_by_seed():
     runs = finished(small_study())
     for seed, accuracy in enumerate((0.90, 0.91, 0.92)):
-        change(runs, "mixed", seed, final_test_accuracy=accuracy - 0.01)
-        change(runs, "float32", seed, final_test_accuracy=accuracy)
+        change(runs, "mixed", seed, scores={"test_accuracy": accuracy - 0.01})
+        change(runs, "float32", seed, scores={"test_accuracy": accuracy})
     pair = compare(small_study(), runs).pair("wide", "mixed", "float32")
     assert (pair.difference_pp, pair.baseline_accuracy) == (pytest.approx(-1.0), pytest.approx(0.91))
 
@@ -129,7 +129,7 @@ def test_blocks_beside_another_process_on_the_gpu_are_counted():
 def test_memory_is_that_of_turns_after_their_warm_up():
     """Whatever the runs took themselves: some of them compiled."""
     runs = finished(small_study())
-    change(runs, "mixed", 1, peak_memory_bytes=2**30)
+    change(runs, "mixed", 1, memory={"peak_bytes": 2**30})
     pair = compare(small_study(), runs, peaks={"mixed": 2**19}).pair("wide", "mixed", "float32")
     assert (pair.memory_ratio, pair.memory_ratio_low, pair.memory_ratio_high) == pytest.approx((0.5, 0.5, 0.5))
     assert pair.candidate_peak_bytes == pytest.approx(2**19)
@@ -166,14 +166,14 @@ def test_tables_read_as_they_were_written(tmp_path):
 
 @pytest.mark.parametrize(
     ("variant", "reason"),
-    [({"tf32": True}, "identical"), ({"policy": "mixed_bfloat16"}, "identical"), ({"loop": "custom"}, None)],
+    [({"policy": "tf32"}, "identical"), ({"policy": "mixed_bfloat16"}, "identical"), ({"loop": "custom"}, None)],
 )
 def test_final_weights_tell_whether_a_precision_took_effect(variant, reason):
     """A loop of one's own that ends at the same weights is right, if its results differ at all."""
     study = small_study(variants=VARIANTS | {"other": VARIANTS["float32"] | variant})
     runs = finished(study)
     for seed in study.seeds:
-        change(runs, "other", seed, final_test_accuracy=0.9 + 0.001 * seed)
+        change(runs, "other", seed, scores={"test_accuracy": 0.9 + 0.001 * seed})
     assert compare(study, runs).pair("wide", "other", "float32").reason is None
     change(runs, "other", final_weights_sha256="alike")
     change(runs, "float32", final_weights_sha256="alike")
@@ -207,13 +207,11 @@ def test_candidates_that_vary_something_else_are_families_apart_and_so_is_a_cont
     }
 
 
-def test_warm_up_epochs_are_left_out_by_parameter():
+def test_the_first_epoch_of_a_process_is_left_out_of_times():
     study, key = small_study(), RunKey("wide", "float32", 0)
-    run = Run(planned_record(key, study), epoch_records(50.0, 3.0, 1.0, 2.0), np.empty(0))
-    for number, seconds in ((1, 2.0), (0, 2.5), (4, None)):
-        settings = study.comparison.model_copy(update={"num_warmup_epochs": number})
-        row = run_row(study.model_copy(update={"comparison": settings}), key, run, None)
-        assert row["epoch_seconds"] == seconds
+    for seconds, median in (((50.0, 3.0, 1.0, 2.0), 2.0), ((50.0,), None)):
+        run = Run(planned_record(key, study), epoch_records(*seconds), np.empty(0))
+        assert run_row(study, key, run, None)["epoch_seconds"] == median
 
 
 @pytest.mark.parametrize(
@@ -226,9 +224,7 @@ def test_warm_up_epochs_are_left_out_by_parameter():
     ],
 )
 def test_times_of_a_busy_machine_or_another_device_do_not_count_and_accuracy_does(changes, fault):
-    values = small_study().model_dump(mode="json")
-    values["comparison"]["max_other_cpu_share"] = 0.25
-    study = Study.model_validate(values)
+    study = small_study()
     runs = finished(study)
     for key, run in runs.items():
         if key.seed == 0:
@@ -248,7 +244,7 @@ def test_steps_skipped_after_the_first_epoch_are_counted_where_the_loss_scale_is
     variants = {name: {"policy": of, "batch_multiplier": 1} for name, of in (("float32", "float32"), ("mixed", policy))}
     study = small_study(variants=variants)
     runs = finished(study, skipping)
-    change(runs, "mixed", 0, outcome="diverged", final_test_accuracy=None)
+    change(runs, "mixed", 0, outcome="diverged", scores={"test_accuracy": None})
     rows = compare(study, runs).runs_of("wide", "mixed")
     known = (1, 3) if is_dynamic else (None, None)
     assert [(row.num_late_skips, row.num_late_steps) for row in rows] == [(None, None), known, known]
@@ -257,8 +253,7 @@ def test_steps_skipped_after_the_first_epoch_are_counted_where_the_loss_scale_is
 def test_a_run_ended_at_another_limit_is_made_again():
     """A larger limit asks for it; a run that completed under the smaller one is as good as ever."""
     study = small_study(max_run_seconds=120.0)
-    ended = {"outcome": "too_slow", "final_test_accuracy": None, "num_epochs": 0}
-    ended |= {"run_seconds": 130.0, "max_run_seconds": 120.0}
+    ended = {"outcome": "too_slow", "num_epochs": 0, "times": {"run_seconds": 130.0, "max_run_seconds": 120.0}}
     records = {key: planned_record(key, study, **ended if key.variant == "mixed" else {}) for key in study.runs()}
     check_comparable(study, records)
     with pytest.raises(InputError, match=r"max_run_seconds 120\.0, the study says 240\.0") as error:

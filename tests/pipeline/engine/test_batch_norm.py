@@ -14,7 +14,7 @@ from pipeline import engine
 import keras
 import tensorflow as tf
 
-from pipeline.study.variant import POLICIES
+from pipeline.study.policies import POLICIES
 
 SHAPE = (8, 9, 7, 24)
 OURS, KERAS = engine.BatchNormalization, keras.layers.BatchNormalization
@@ -67,7 +67,7 @@ def two_steps(kind: type, policy: str, training: bool, jit_compile: bool) -> dic
 @pytest.mark.parametrize(
     ("policy", "training", "jit_compile"),
     [
-        *((name, True, False) for name, policy in POLICIES.items() if policy.is_in_keras),
+        *((name, True, False) for name, policy in POLICIES.items() if policy.keras == name),
         ("float32", False, False),
         ("mixed_float16", True, True),
     ],

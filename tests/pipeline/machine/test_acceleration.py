@@ -1,10 +1,10 @@
-"""What is known of hardware: which 16-bit arithmetic it multiplies in, and which of it is here."""
+"""Hardware: the formats that it multiplies, and what is here."""
 
 import pytest
 
 from pipeline.machine import hardware as hardware_here
-from pipeline.machine.acceleration import speed
 from pipeline.machine.hardware import Hardware, hardware_of
+from pipeline.study.policies import FORMATS
 
 
 def gpu(capability):
@@ -16,23 +16,19 @@ def cpu(*features):
 
 
 @pytest.mark.parametrize(
-    ("hardware", "float16", "bfloat16", "tf32"),
+    ("hardware", "formats"),
     [
-        (gpu(6.0), "in part", "emulated", "no"),
-        (gpu(7.0), "in hardware", "emulated", "no"),
-        (gpu(8.0), "in hardware", "in hardware", "in hardware"),
-        (Hardware("tpu", "v5e"), "emulated", "in hardware", "in hardware"),  # float32 products in bfloat16
-        (cpu("avx2"), "emulated", "emulated", "no"),
-        (cpu("avx2", "avx512_bf16"), "emulated", "in part", "no"),
-        (cpu("avx512_bf16", "amx_bf16"), "emulated", "in hardware", "no"),
-        (cpu("avx512_bf16", "amx_bf16", "amx_fp16"), "in hardware", "in hardware", "no"),
+        (gpu(7.0), {"float16"}),
+        (gpu(8.0), {"float16", "bfloat16", "tf32"}),
+        (gpu(8.9), {"float16", "bfloat16", "tf32", "float8"}),
+        (Hardware("tpu", "v5e"), {"bfloat16", "tf32"}),  # float32 products in bfloat16
+        (cpu("avx2"), set()),
+        (cpu("avx2", "avx512_bf16"), {"bfloat16"}),
+        (cpu("avx512_bf16", "amx_bf16", "amx_fp16"), {"float16", "bfloat16"}),
     ],
 )
-def test_what_each_device_multiplies_in_hardware(hardware, float16, bfloat16, tf32):
-    assert speed("mixed_float16", False, hardware) == speed("float16", False, hardware) == float16
-    assert speed("mixed_bfloat16", False, hardware) == bfloat16
-    assert speed("float32", True, hardware) == tf32
-    assert speed("float32", False, hardware) == "in hardware"
+def test_each_kind_of_hardware_multiplies_some_formats(hardware, formats):
+    assert {name for name in FORMATS if hardware.multiplies(name)} == formats | {"float32"}
 
 
 @pytest.mark.parametrize(

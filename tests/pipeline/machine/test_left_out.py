@@ -41,7 +41,7 @@ def test_a_baseline_that_the_hardware_lacks_is_refused_in_words(monkeypatch, pap
     monkeypatch.setattr(left_out, "installed_engine", lambda: "cuda-jax")
     monkeypatch.setattr(left_out, "training_hardware", lambda: V100)
     comparison = paper.comparison.model_copy(update={"baseline": "tf32"})
-    with pytest.raises(InputError, match=r"comparison\.baseline: tf32 is left out here \(no_tf32\)"):
+    with pytest.raises(InputError, match=r"comparison\.baseline: tf32 is left out here \(absent\)"):
         left_out.left_out(paper.model_copy(update={"comparison": comparison}))
 
 

@@ -95,7 +95,7 @@ def test_a_command_imports_nothing_from_the_folder_it_is_run_in(tmp_path):
 def test_numerics_of_another_study_are_refused_and_those_of_another_device_decide_nothing_measured(copied):
     path = copied / "results" / "numerics.json"
     study, found = load_study(copied / "params.yaml"), json.loads(path.read_text())
-    recipes = {name: {"recipe": benchmark.model_dump(mode="json")} for name, benchmark in study.benchmarks.items()}
+    recipes = {name: {"recipe": benchmark.recipe} for name, benchmark in study.benchmarks.items()}
     found |= {"identity": {"benchmarks": recipes}, "environment": ENVIRONMENT}
     path.write_text(json.dumps(found))
     facts = read_evidence(copied).numerics["facts"]

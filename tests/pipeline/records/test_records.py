@@ -28,7 +28,7 @@ def test_a_record_in_the_place_of_another_is_refused(tmp_path):
 
 
 def test_the_predictions_of_a_run_are_read(tmp_path):
-    record = planned_record(KEY, final_test_accuracy=0.25)
+    record = planned_record(KEY, scores={"test_accuracy": 0.25})
     write_small_run(tmp_path, record, 1.0)
     predicted = finished_runs.read_predictions(record, tmp_path)
     assert predicted.tolist() == [0] * 250 + [1] * 750

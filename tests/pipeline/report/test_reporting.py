@@ -101,9 +101,7 @@ def test_the_status_has_the_advice_and_the_counts(rendered):
 
 def test_a_terminal_shows_a_table_and_why_runs_diverged(copied, monkeypatch, capsys):
     for seed in range(3):
-        failed = planned_record(
-            RunKey("wide", "mixed", seed), outcome="diverged", num_epochs=0, final_test_accuracy=None
-        )
+        failed = planned_record(RunKey("wide", "mixed", seed), outcome="diverged", num_epochs=0)
         write_small_run(copied, changed(failed, first_not_finite="the output of attend"))
     remake(copied)
     (copied / "results" / "status.json").unlink()
@@ -118,11 +116,11 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, cap
     """Runs out of memory, times that do not count, and batches that were measured all the same."""
     for seed in range(3):
         key = RunKey("wide", "mixed_2x", seed)
-        failed = planned_record(key, outcome="out_of_memory", num_epochs=0, final_test_accuracy=None)
+        failed = planned_record(key, outcome="out_of_memory", num_epochs=0)
         write_small_run(copied, failed)
     write_speeds(copied, small_study(), failed={"mixed_2x": "out_of_memory"})
     key = RunKey("wide", "mixed", 1)
-    write_small_run(copied, planned_record(key, timing_fault="1 other process on its GPU"), 9.0, 1.5)
+    write_small_run(copied, planned_record(key, times={"fault": "1 other process on its GPU"}), 9.0, 1.5)
 
     monkeypatch.chdir(copied)
     compare.main(Namespace())
@@ -142,7 +140,7 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, cap
 
 def test_a_study_without_a_completed_run_says_so_and_draws_no_empty_chart(copied):
     for key in small_study().runs():
-        failed = planned_record(key, outcome="diverged", num_epochs=0, final_test_accuracy=None)
+        failed = planned_record(key, outcome="diverged", num_epochs=0)
         write_small_run(copied, failed)
     (copied / "results" / "epochs.csv").unlink()
     remake(copied)

@@ -11,9 +11,10 @@ from conftest import REPOSITORY, write_arrays
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.store import identity
-from pipeline.store.identity import EditedError, check_current, of_numerics, of_runs, of_speed
+from pipeline.store.identity import TRAINING, EditedError, check_current, check_read, of_numerics, of_runs, of_speed
 from pipeline.store.kept import obtain
 from pipeline.store.plan import check_packages, made_otherwise, missing_runs, stopped_once, unmade
+from pipeline.study.policies import POLICIES
 from pipeline.study.schema import RunKey, Study
 from stages.check import forecast
 
@@ -221,3 +222,22 @@ def test_speed_is_that_of_a_device_and_its_driver_and_numerics_that_of_a_device(
     make_all(found)
     edit("pipeline/speed/training.py", "\nEDITED = 1\n")
     assert missing_runs(found) == []
+
+
+def test_a_policy_whose_row_changes_makes_its_own_runs_again_and_a_new_colour_nothing(monkeypatch):
+    found = study()
+    make_all(found)
+    row = POLICIES["mixed_bfloat16"]
+    monkeypatch.setitem(POLICIES, "mixed_bfloat16", row._replace(colour="#000000", label="bf16"))
+    assert missing_runs(found) == []
+    monkeypatch.setitem(POLICIES, "mixed_bfloat16", row._replace(variables="float16"))
+    assert {found.variants[key.variant].policy for key in missing_runs(found)} == {"mixed_bfloat16"}
+
+
+def test_a_run_is_not_sealed_if_its_process_has_read_another_row_of_its_policy(monkeypatch):
+    found = study()
+    (key, of), *_ = of_runs(found, "mnist_dense").items()
+    row = POLICIES[found.variants[key.variant].policy]
+    monkeypatch.setitem(POLICIES, found.variants[key.variant].policy, row._replace(variables="float16"))
+    with pytest.raises(EditedError, match=r"pipeline/study/policies\.py was edited"):
+        check_read(found, "mnist_dense", TRAINING, of)

@@ -5,6 +5,7 @@ from conftest import benchmark
 
 from pipeline.errors import InputError
 from pipeline.study.benchmark import Benchmark
+from pipeline.study.policies import POLICIES
 from pipeline.study.variant import Variant
 from pipeline.training import building
 from pipeline.training.precision import check_float32, check_model, observed_dtypes
@@ -17,8 +18,8 @@ def test_a_nested_layer_that_ignores_the_policy_is_seen():
 
 
 @pytest.mark.parametrize("operation", ["matmul", "conv"])
-@pytest.mark.parametrize("num_bits", [8, 11, 16, 24])  # bfloat16, TF32, bfloat16 twice, float32
-def test_float32_that_is_rounded_like_tf32_is_refused(operation, num_bits, monkeypatch):
+@pytest.mark.parametrize(("num_bits", "rounded_to"), [(8, "bfloat16"), (11, "tf32"), (16, "float32"), (24, "float32")])
+def test_a_rounded_float32_is_named_and_the_policy_float32_refuses_it(operation, num_bits, rounded_to, monkeypatch):
     """The product is the engine's own; no CPU here rounds, so its factors are rounded before."""
     product = getattr(keras.ops, operation)
 
@@ -29,11 +30,12 @@ def test_float32_that_is_rounded_like_tf32_is_refused(operation, num_bits, monke
     monkeypatch.setattr(
         keras.ops, operation, lambda left, right, **options: product(rounded(left), rounded(right), **options)
     )
-    if num_bits > 12:
-        check_float32()
+    assert check_float32("mixed_float16") == check_float32("tf32") == rounded_to
+    if rounded_to == "float32":
+        assert check_float32("float32") == "float32"
     else:
-        with pytest.raises(InputError, match="round float32"):
-            check_float32()
+        with pytest.raises(InputError, match=f"round float32 to {rounded_to} here"):
+            check_float32("float32")
 
 
 def trained(policy, num_steps=20):
@@ -68,3 +70,16 @@ def test_values_of_float8_are_of_e4m3_forward():
     values = np.array([[1.0], [1.1], [1.18], [300.0], [447.0], [2.0**-9], [2.0**-11]], np.float32)
     expected = [1.0, 1.125, 1.125, 288.0, 448.0, 2.0**-9, 0.0]
     assert model.predict(values, verbose=0).ravel().tolist() == expected
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_trains_in_the_dtypes_of_its_row(policy):
+    assert np.isfinite(trained(policy, num_steps=2)[2]).all()
+
+
+def test_a_policy_that_keras_lacks_is_made_of_its_two_dtypes(monkeypatch):
+    row = POLICIES["bfloat16"]._replace(variables="float16", keras=None)
+    monkeypatch.setitem(POLICIES, "own", row)
+    _, _, losses, model = trained("own", num_steps=2)
+    assert {str(weight.dtype) for weight in model.weights} == {"float16"}
+    assert np.isfinite(losses).all()

@@ -62,7 +62,6 @@ def test_arguments_that_an_optimizer_does_not_take_are_named(arguments, message)
 def test_without_a_rule_the_learning_rate_is_constant_and_the_same_at_every_batch():
     assert rates() == pytest.approx([0.01] * 12)
     assert rates(DOUBLE) == pytest.approx([0.01] * 6)
-    assert rates(DOUBLE, learning_rate_rule={"scaling": "linear"}) == pytest.approx([0.02] * 6)
     scaled = DOUBLE.model_copy(update={"learning_rate_multiplier": 3.0})
     assert rates(scaled) == pytest.approx([0.03] * 6)
 
@@ -70,9 +69,8 @@ def test_without_a_rule_the_learning_rate_is_constant_and_the_same_at_every_batc
 def test_a_warm_up_rises_from_zero_by_steps():
     expected = [0, 0.01 / 3, 0.02 / 3] + [0.01] * 9
     assert rates(learning_rate_rule={"num_warmup_epochs": 1}) == pytest.approx(expected)
-    expected = [0, 0.01] + [0.02] * 4  # two steps an epoch
-    rule = {"num_warmup_epochs": 1, "scaling": "linear"}
-    assert rates(DOUBLE, learning_rate_rule=rule) == pytest.approx(expected)
+    expected = [0, 0.005] + [0.01] * 4  # two steps an epoch
+    assert rates(DOUBLE, learning_rate_rule={"num_warmup_epochs": 1}) == pytest.approx(expected)
 
 
 def test_a_cosine_falls_to_zero_at_the_end():
@@ -105,7 +103,7 @@ def test_augmentation_changes_images_in_training_alone_and_keeps_their_range(aug
 
 
 def test_a_translation_by_nearest_pixels_moves_values_and_makes_no_new_ones():
-    shift = {"name": "random_translation", "height_factor": 0.25, "width_factor": 0.25, "interpolation": "nearest"}
+    shift = {"name": "random_translation", "height_factor": 0.25, "width_factor": 0.25}
     images = np.random.default_rng(0).integers(0, 256, (6, 8, 8, 1)).astype(np.uint8)
     model = models.build(recipe(augmentation=[shift]), 10, 1, seed=3)
     until = keras.Model(model.inputs, model.get_layer("random_translation").output)
