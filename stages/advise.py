@@ -17,11 +17,11 @@ from pipeline.files import yaml_files
 from pipeline.machine.engine_choice import choose_engine
 from pipeline.machine.environment import installed_engine
 from pipeline.machine.processes import call
-from pipeline.numbers import duration
 from pipeline.study.benchmark import OWN_MODELS
 from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import PARAMS, Study, load_study
+from pipeline.words.numbers import duration
 from stages import repro, run
 from stages.argument_types import check_given, mapping, positive
 from stages.compose import SMALL, composed, nobody_at_work, replace_params

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.numbers import listed
+from pipeline.words.numbers import listed
 
 
 def positive(text: str) -> int:

@@ -15,12 +15,13 @@ from pipeline.machine.environment import device_here, installed_engine
 from pipeline.machine.hardware import Hardware, device, this_machine
 from pipeline.machine.left_out import left_out
 from pipeline.records.blocks import SPEED
-from pipeline.sentences import Said, sentence
-from pipeline.store.plan import NUMERICS, missing_runs
+from pipeline.records.numerics import NUMERICS
+from pipeline.store.plan import missing_runs
 from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
 from pipeline.study.engines import ENGINES
 from pipeline.study.schema import PARAMS, RunKey, Study, load_study
+from pipeline.words.sentences import Said, sentence
 from stages import run
 
 # Seconds that a study takes besides its runs, measured, like `seconds_a_run`, on two cores of an Intel Xeon with AMX.

@@ -23,8 +23,8 @@ from pipeline.errors import InputError
 from pipeline.machine.left_out import study_as_made
 from pipeline.report.results import load_results
 from pipeline.report.status import STATUS, status, write_status
-from pipeline.sentences import Said, sentence
 from pipeline.study.schema import Study, load_study
+from pipeline.words.sentences import Said, sentence
 from stages import compare, judge, report, run
 
 LEDGER = Path("../ledger")  # next to the campaign's folder, which is the working directory

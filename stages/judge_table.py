@@ -5,6 +5,7 @@ import contextlib
 import json
 import re
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from pipeline.comparison.pairing import Question
@@ -14,7 +15,7 @@ from pipeline.files.writing import write_whole
 from pipeline.run_table.table_file import COLUMNS, read_runs
 from pipeline.run_table.table_page import cells, page
 from pipeline.run_table.table_verdict import failures_said, judge_table, question, said_of
-from pipeline.sentences import sentence, sentences
+from pipeline.words.sentences import sentence, sentences
 from stages import run
 from stages.argument_types import check_given
 
@@ -67,9 +68,9 @@ def main(arguments: argparse.Namespace) -> None:
     for row in judged.candidates:
         print(sentences(said_of(judged, row)))
     name = f"{table.stem}-verdict"
-    values = {"schema_version": 2, "status": judged.status, "metric": metric, "baseline": baseline}
+    values = {"schema_version": 3, "status": judged.status, "metric": metric, "baseline": baseline}
     write_whole(table.with_name(f"{name}.html"), page(judged, table.name))
-    as_json = json.dumps(values | asked._asdict() | {"variants": judged.rows}, indent=2)
+    as_json = json.dumps(values | asked._asdict() | {"variants": judged.rows}, indent=2, default=asdict)
     write_whole(table.with_name(f"{name}.json"), as_json + "\n")
     print(f"\n{table.with_name(name)}.html is written, and {name}.json")
     sys.exit(judged.status)

@@ -16,8 +16,8 @@ from pipeline.machine.hardware import this_machine
 from pipeline.machine.left_out import study_here
 from pipeline.machine.processes import call, shares
 from pipeline.numerics.facts import KERAS_POLICIES
+from pipeline.records.numerics import NUMERICS
 from pipeline.store.identity import check_current, of_numerics
-from pipeline.store.plan import NUMERICS
 from pipeline.study.schema import Study
 from stages import run
 

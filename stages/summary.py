@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pipeline.files.terminal import aligned
-from pipeline.sentences import Said, sentence
+from pipeline.words.sentences import Said, sentence
 
 STATUS, REPORT = Path("results/status.json"), Path("results/report.html")
 

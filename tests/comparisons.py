@@ -2,9 +2,10 @@
 
 import math
 
-from pipeline.comparison.tables import PAIR_COLUMNS, RUN_COLUMNS, Row, Tables, hardware_cells
+from pipeline.comparison.tables import RUN_COLUMNS, Row, Tables, hardware_cells, pair_row
 from pipeline.machine.hardware import Hardware
 from pipeline.records.blocks import REPEAT
+from pipeline.statistics.intervals import Estimate
 
 CPU = Hardware("cpu", "Example CPU", None)
 PAIR = {
@@ -18,31 +19,25 @@ PAIR = {
     "num_diverged_candidate": 0,
     "baseline_accuracy": 0.9,
     "candidate_accuracy": 0.899,
-    "difference_pp": -0.1,
-    "difference_low_pp": -0.3,
-    "difference_high_pp": 0.1,
+    "difference_pp": Estimate(-0.1, -0.3, 0.1),
     "p_different": 0.4,
     "margin_pp": 1.0,
     "p_equivalent": 0.02,
     "outcome": "inconclusive",
     "num_candidates": 2,
     "num_launches": 3,
-    "memory_ratio": 0.5,
-    "memory_ratio_low": 0.48,
-    "memory_ratio_high": 0.52,
+    "memory_ratio": Estimate(0.5, 0.48, 0.52),
 }
 
 
-def ends(name: str, low: float | None, high: float | None, middle: float | None = None) -> dict:
-    """The cells of a ratio: by default the middle of its interval."""
-    value = middle if low is None or high is None or middle is not None else math.sqrt(low * high)
-    return {name: value, f"{name}_low": low, f"{name}_high": high}
+def between(low: float, high: float, value: float | None = None) -> Estimate:
+    """A ratio with this interval: by default the interval's geometric middle."""
+    return Estimate(value or math.sqrt(low * high), low, high)
 
 
 def pair(hardware: Hardware = CPU, **cells) -> Row:
-    of_speed = ends("speedup", None, None, 1.5) | ends("epoch_speedup", 1.01, 1.03)
-    on = hardware_cells(hardware, hardware.name)
-    return Row(**dict.fromkeys(PAIR_COLUMNS) | PAIR | of_speed | on | cells)
+    speeds = {"speedup": Estimate(1.5), "epoch_speedup": between(1.01, 1.03)}
+    return pair_row(PAIR | speeds | hardware_cells(hardware, hardware.name) | cells)
 
 
 def run(variant: str, seed: int, hardware: Hardware = CPU, **cells) -> Row:
@@ -63,7 +58,7 @@ def tables(
     **cells,
 ) -> Tables:
     """The mixed policy beside float32, and float32 beside itself; `low` and `high` are those of the speedup."""
-    speed = {} if low is None else ends("speedup", low, high)
-    of_itself = {"candidate": REPEAT, "num_seeds": None, "difference_pp": None} | ends("speedup", *again)
+    speed = {} if low is None else {"speedup": between(low, high)}
+    of_itself = {"candidate": REPEAT, "num_seeds": None, "difference_pp": Estimate(), "speedup": between(*again)}
     made = [run(name, seed, hardware) for name in ("float32", "mixed") for seed in range(3)]
     return Tables(made if runs is None else runs, [pair(hardware, **speed | cells), pair(hardware, **of_itself)])

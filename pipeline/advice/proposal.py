@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.errors import InputError
-from pipeline.statistics.speeds import MIN_LAUNCHES
+from pipeline.statistics.contrasts import MIN_LAUNCHES
 from pipeline.study.benchmark import OWN_MODELS, Imported
 from pipeline.study.configuration import validate
 from pipeline.study.schema import Study

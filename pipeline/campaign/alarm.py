@@ -12,9 +12,9 @@ import numpy as np
 
 from pipeline.campaign.ledger import CampaignEntry
 from pipeline.records.blocks import REPEAT
-from pipeline.sentences import Said
 from pipeline.statistics.intervals import MIN_SEEDS
 from pipeline.statistics.shifts import Shift, shift, shift_of_shares, shift_of_speeds
+from pipeline.words.sentences import Said
 
 ACCURACY, TIME, RELATIVE_TIME, COMPLETED = "accuracy", "time", "relative_time", "completed"
 NEGLIGIBLE_TIME, NEGLIGIBLE_RELATIVE_TIME = math.log(1.05), math.log(1.02)
@@ -39,7 +39,7 @@ class Alarm(NamedTuple):
         now, then, allowed = self.shift
         if self.quantity in (ACCURACY, COMPLETED):
             return Said(f"drift.{self.quantity}", places | {"now": now, "then": then, "allowed": allowed})
-        ratios = {"ratio": math.exp(now - then), "low": math.exp(-allowed), "high": math.exp(allowed)}
+        ratios = {"slowdown": math.exp(now - then), "least": math.exp(-allowed), "most": math.exp(allowed)}
         return Said(f"drift.{self.quantity}", places | ratios)
 
 

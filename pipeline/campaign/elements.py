@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from pipeline.machine.left_out import read_left_out
 from pipeline.records.blocks import SPEED
-from pipeline.store.plan import MAX_STOPS, NUMERICS, is_final, missing_runs
+from pipeline.records.numerics import NUMERICS
+from pipeline.store.plan import MAX_STOPS, is_final, missing_runs
 from pipeline.study.schema import Study
 
 Element = Sequence[str]  # a module of `stages` and its arguments

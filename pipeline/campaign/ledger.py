@@ -19,7 +19,8 @@ from pipeline.files.untrusted import Untrusted, read_json
 from pipeline.files.writing import write_whole
 from pipeline.machine.hardware import device
 from pipeline.records.run_record import RunRecord
-from pipeline.statistics.speeds import Speeds, is_busy
+from pipeline.statistics.circumstances import is_busy, other_cpu_share
+from pipeline.statistics.speeds import Speeds
 from pipeline.study.schema import RunKey, Study
 
 BASELINE = "baseline.json"
@@ -147,11 +148,11 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
                 benchmark=benchmark,
                 launch=number,
                 epoch_seconds=seconds,
-                slowdowns={name: math.exp(effects[found.variants.index(name)]) for name in found.variants},
+                slowdowns={name: math.exp(effect) for name, effect in zip(of.variants, effects, strict=True)},
             )
-            for benchmark, found in speeds.items()
-            if found.variants and not is_busy(found.other_cpu_share)
-            for number, (seconds, effects) in enumerate(zip(found.baseline_seconds, found.training, strict=True), 1)
+            for benchmark, of in speeds.items()
+            if of.variants and not is_busy(other_cpu_share(of.turns.blocks))
+            for number, (seconds, effects) in enumerate(zip(of.baseline_seconds, of.training_effects, strict=True), 1)
             if np.isfinite(effects).all()
         ],
     )

@@ -1,4 +1,4 @@
-"""Define what every claim has: its wording, its conditions, its threshold and its judge."""
+"""Define what every claim has: its wording, its conditions, its threshold, and the record of its verdict."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,12 +8,14 @@ from pydantic import Field, model_validator
 
 from pipeline.claims.evidence import Evidence
 from pipeline.comparison.tables import Row
+from pipeline.files.untrusted import Untrusted
 from pipeline.machine.hardware import Hardware
 from pipeline.numerics.facts import Value
-from pipeline.sentences import Said
+from pipeline.statistics.intervals import Estimate
 from pipeline.study.configuration import Name, PositiveFloat, Section
 from pipeline.study.schema import Study
 from pipeline.study.variant import DEFAULT_POLICY, Variant
+from pipeline.words.sentences import Said
 
 DEFAULT = "default"  # as a baseline: float32 at the device's default precision
 TF32 = "tf32"  # the variant that "default" means on devices whose default is less precise than float32
@@ -34,18 +36,20 @@ ANSWERS: Mapping[str, Answer] = {
 EvidenceKind = Literal["measured", "counted"]
 
 
-class Assessment(NamedTuple):
-    """Hold a verdict, its reason, and what was measured.
+class Judgement(Untrusted):
+    """Hold the verdict on a source's claim, or the answer of one of our experiments.
 
-    `evidence` is the kind of evidence behind the verdict, or None if there is none. `would_change` says what would
-    decide the claim. A judge leaves `evidence` to `verdicts`, which keeps `would_change` only for inconclusive
-    verdicts.
+    `measured` says what was found, `would_change` what would decide the claim. `evidence` is the kind of evidence
+    behind the verdict, or None if there is none: then no study here tested the claim.
     """
 
-    verdict: Verdict
-    reason: Said
-    measured: Sequence[Said] = ()
+    id: str
+    source: str
+    is_finding: bool = False
+    verdict: Verdict | Answer
     evidence: EvidenceKind | None = None
+    reason: Said
+    measured: list[Said] = Field(default_factory=list)
     would_change: Said | None = None
 
 
@@ -95,13 +99,26 @@ def _lies(value: float | None, low: float | None, high: float | None) -> bool:
     return low is high is None or (value is not None and (low or 0.0) <= value <= (high or math.inf))
 
 
+class Threshold(NamedTuple):
+    """Hold the smallest or the largest value that a claim allows."""
+
+    limit: float
+    is_least: bool
+    unit: str = "×"
+
+    def holds(self, value: float) -> bool:
+        return value >= self.limit if self.is_least else value <= self.limit
+
+
 class BaseClaim(Section):
     """Hold a source's claim, or a finding of our own.
 
     `statement` restates the source's sentence in our words. In a finding, `statement` is what we expect, and `beside`
-    is what the source says about the same question. `short` is the wording for the rows of the report.
+    is what the source says about the same question. `short` is the wording for the rows of the report. Each kind of
+    claim has its sentences under `claim.<kind>` in sentences.yaml.
     """
 
+    kind: str
     id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
     source: str
     statement: str
@@ -119,39 +136,36 @@ class BaseClaim(Section):
         """Return the kind of evidence that decides the claim."""
         return "measured"
 
-    def judge(self, evidence: Evidence) -> Assessment:
+    def judge(self, evidence: Evidence) -> Judgement:
         """Judge the claim by `evidence`. Raise `NotTestableError` if the evidence can't test the claim."""
         raise NotImplementedError
 
+    def say(self, name: str, /, **numbers: Any) -> Said:
+        """Name one of the sentences of this kind of claim."""
+        return Said(f"claim.{self.kind}.{name}", numbers)
 
-class UntestedClaim(BaseClaim):
-    """Hold a claim that no study here tests, the reason, and what would make it testable."""
+    def judgement(
+        self, verdict: Verdict, reason: Said, measured: Sequence[Said] = (), would_change: Said | None = None
+    ) -> Judgement:
+        return Judgement(
+            id=self.id,
+            source=self.source,
+            verdict=verdict,
+            reason=reason,
+            measured=list(measured),
+            would_change=would_change,
+        )
 
-    kind: Literal["untested"]
-    reason: str
-    testable_by: str
-
-
-class Threshold(NamedTuple):
-    """Hold the smallest or the largest value that a claim allows."""
-
-    limit: float
-    is_least: bool
-    unit: str = "×"
-
-    def holds(self, value: float) -> bool:
-        return value >= self.limit if self.is_least else value <= self.limit
-
-    def judge(
+    def by_threshold(
         self,
-        low: float | None,
-        high: float | None,
+        threshold: Threshold,
+        found: Estimate,
         measured: Sequence[Said],
         lack: Said,
         more: Said,
         has_direction: bool = False,
-    ) -> Assessment:
-        """Compare an interval with the threshold.
+    ) -> Judgement:
+        """Compare an interval with a threshold.
 
         With `has_direction`, an interval on the claimed side of 1 that misses the threshold is "in direction only".
 
@@ -159,17 +173,20 @@ class Threshold(NamedTuple):
             lack: the reason to give if there is no interval.
             more: what would decide the claim if the interval does not.
         """
-        if low is None or high is None:
-            return Assessment("inconclusive", lack, measured, would_change=more)
-        numbers = self._asdict() | {"low": low, "high": high}
-        low_holds, high_holds = self.holds(low), self.holds(high)
+        if found.low is None or found.high is None:
+            return self.judgement("inconclusive", lack, measured, more)
+
+        def reason(name: str) -> Said:
+            return Said(f"claim.threshold.{name}", threshold._asdict() | {"found": found})
+
+        low_holds, high_holds = threshold.holds(found.low), threshold.holds(found.high)
         if low_holds and high_holds:
-            return Assessment("reproduced", Said("threshold.holds", numbers), measured)
+            return self.judgement("reproduced", reason("holds"), measured)
         if low_holds or high_holds:
-            return Assessment("inconclusive", Said("threshold.inside", numbers), measured, would_change=more)
-        if has_direction and (low > 1 if self.is_least else high < 1):
-            return Assessment("in direction only", Said("threshold.direction", numbers), measured)
-        return Assessment("not reproduced", Said("threshold.misses", numbers), measured)
+            return self.judgement("inconclusive", reason("inside"), measured, more)
+        if has_direction and (found.lies_above(1) if threshold.is_least else found.lies_below(1)):
+            return self.judgement("in direction only", reason("direction"), measured)
+        return self.judgement("not reproduced", reason("misses"), measured)
 
 
 class ThresholdClaim(BaseClaim):
@@ -246,10 +263,10 @@ class SpeedClaim(PairClaim):
 
     def pair(self, evidence: Evidence) -> Row:
         """Return the row of the pair. Raise `NotTestableError` also if no launch measured the pair."""
-        found = super().pair(evidence)
-        if found.num_launches is None:
+        pair = super().pair(evidence)
+        if pair.num_launches is None:
             raise NotTestableError(Said("lack.speed", self.names), Said("remedy.speed", {"benchmark": self.benchmark}))
-        return found
+        return pair
 
 
 def check_variant(meant: Mapping[str, Variant], study: Study, benchmark: str, name: str) -> None:

@@ -4,21 +4,18 @@ import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from pipeline.claims.claim import DEFAULT, UntestedClaim
-from pipeline.claims.measured_claims import MeasuredClaim
-from pipeline.claims.numerics_claims import NumericsClaim
+from pipeline.claims.claim import DEFAULT
+from pipeline.claims.kinds import Claim
 from pipeline.numerics.facts import TRIALS, fact_names, sample_names
 from pipeline.study.benchmark import OWN_MODELS, Benchmark, LearningRateRule, Optimizer, Split
 from pipeline.study.configuration import Name, Section, read
 from pipeline.study.variant import Variant
 
 CLAIMS = Path("claims.yaml")
-
-Claim = Annotated[MeasuredClaim | NumericsClaim | UntestedClaim, Field(discriminator="kind")]
 
 
 class Source(Section):

@@ -1,6 +1,5 @@
 """Judge claims by statistics, if this machine and this study can test them."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -9,43 +8,25 @@ from pipeline.claims.claim import (
     ANSWERS,
     DEFAULT,
     TF32,
-    Answer,
-    Assessment,
-    EvidenceKind,
+    Judgement,
     NotTestableError,
     PairClaim,
-    UntestedClaim,
     Verdict,
     study_lacks,
 )
-from pipeline.claims.claims_file import Claim, Claims, load_claims
+from pipeline.claims.claims_file import Claims, load_claims
 from pipeline.claims.evidence import Evidence, read_evidence
+from pipeline.claims.kinds import Claim, UntestedClaim
 from pipeline.files.untrusted import Untrusted, read_json
-from pipeline.sentences import Said
+from pipeline.words.sentences import Said
 
 VERDICTS = Path("results/verdicts.json")
-
-
-class Judgement(Untrusted):
-    """Hold the verdict on a source's claim, or the answer of one of our experiments.
-
-    `evidence`, `reason`, `measured` and `would_change` are those of `Assessment`.
-    """
-
-    id: str
-    source: str
-    is_finding: bool
-    verdict: Verdict | Answer
-    evidence: EvidenceKind | None
-    reason: Said
-    measured: list[Said]
-    would_change: Said | None
 
 
 class Verdicts(Untrusted):
     """Hold the content of `verdicts.json`: claims first, then findings, in the order of `claims.yaml`."""
 
-    schema_version: Literal[3] = 3
+    schema_version: Literal[4] = 4
     judgements: list[Judgement]
 
 
@@ -60,7 +41,7 @@ def judge_results(root: Path = Path()) -> list[Judgement]:
 
 def verdicts_text(judgements: Sequence[Judgement]) -> str:
     """Return the text of `verdicts.json`."""
-    return json.dumps(Verdicts(judgements=list(judgements)).model_dump(), indent=2, ensure_ascii=False) + "\n"
+    return Verdicts(judgements=list(judgements)).model_dump_json(indent=2) + "\n"
 
 
 def read_verdicts(root: Path = Path()) -> list[Judgement]:
@@ -71,51 +52,42 @@ def read_verdicts(root: Path = Path()) -> list[Judgement]:
 def judge_claims(claims: Claims, evidence: Evidence) -> list[Judgement]:
     """Return a verdict for each claim, then an answer for each finding, in their order."""
     evidence = evidence._replace(variants=claims.variants)
-    judgements = []
-    for claim in claims.all:
-        found = _judge(claim, evidence)._asdict()
-        if is_finding := claim in claims.findings:
-            found["verdict"] = ANSWERS[found["verdict"]]
-        found["measured"] = list(found["measured"])
-        judgements.append(Judgement(id=claim.id, source=claim.source, is_finding=is_finding, **found))
-    return judgements
+    verdicts = [_judge(claim, evidence) for claim in claims.claims]
+    findings = [_judge(claim, evidence) for claim in claims.findings]
+    answers = [each.model_copy(update={"is_finding": True, "verdict": ANSWERS[each.verdict]}) for each in findings]
+    return verdicts + answers
 
 
-def _judge(claim: Claim, evidence: Evidence) -> Assessment:
+def _judge(claim: Claim, evidence: Evidence) -> Judgement:
     """Judge a claim. A study can't decide the claim if its hardware or its recipe differs from the claim's.
 
     Measured values are reported even then. Counted evidence depends on neither hardware nor recipe.
     """
     if isinstance(claim, UntestedClaim):
-        numbers = {"reason": claim.reason, "testable_by": claim.testable_by}
-        return Assessment(
-            "not testable here", Said("untested.reason", numbers), would_change=Said("untested.remedy", numbers)
-        )
+        return claim.judge(evidence)
     lack: NotTestableError | None = None
     try:
-        found = claim.judge(evidence)
+        judgement = claim.judge(evidence)
     except NotTestableError as error:
-        lack, found = error, Assessment("not testable here", error.reason)
+        lack, judgement = error, claim.judgement("not testable here", error.reason)
     if claim.evidence == "counted":
-        if lack:
-            return found._replace(would_change=lack.remedy)
-        return found._replace(evidence="counted", would_change=None)
+        known = {"would_change": lack.remedy} if lack else {"would_change": None, "evidence": "counted"}
+        return judgement.model_copy(update=known)
     benchmark = getattr(claim, "benchmark", "")
     differences = {}
     if benchmark in evidence.study.benchmarks:
         differences = recipe_differences(claim, evidence.study.benchmarks[benchmark].model_dump())
     is_elsewhere = not all(map(claim.needs.fits, evidence.tables.hardware()))
     if not (is_elsewhere or lack or differences):
-        return found._replace(
-            evidence="measured", would_change=found.would_change if found.verdict == "inconclusive" else None
-        )
+        would_change = judgement.would_change if judgement.verdict == "inconclusive" else None
+        return judgement.model_copy(update={"evidence": "measured", "would_change": would_change})
     remedy = _deciding_study(claim, evidence, is_elsewhere, lack.remedy if lack else None, differences)
     if is_elsewhere:
         reason = Said("lack.hardware", claim.needs.limits)
     else:
         reason = lack.reason if lack else Said("lack.recipe", {"differences": differences})
     verdict: Verdict = "not testable here" if is_elsewhere or lack else "not this recipe"
-    return Assessment(verdict, reason, found.measured, would_change=remedy)
+    return claim.judgement(verdict, reason, judgement.measured, remedy)
 
 
 def recipe_differences(claim: Claim, recipe: Mapping[str, Any]) -> dict[str, list[Any]]:

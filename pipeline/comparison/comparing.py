@@ -16,7 +16,6 @@ from pipeline.comparison.finished_runs import (
 )
 from pipeline.comparison.pairing import Question, set_beside
 from pipeline.comparison.tables import (
-    ACCURACY_COLUMNS,
     EPOCHS,
     PAIR_COLUMNS,
     PAIRS,
@@ -25,6 +24,8 @@ from pipeline.comparison.tables import (
     Row,
     Tables,
     hardware_cells,
+    pair_cells,
+    pair_row,
     table_text,
 )
 from pipeline.errors import InputError
@@ -32,8 +33,11 @@ from pipeline.machine.hardware import device, hardware_of
 from pipeline.machine.left_out import study_as_made
 from pipeline.records.blocks import REPEAT, SPEED
 from pipeline.records.run_record import EpochRecord
+from pipeline.statistics import circumstances
 from pipeline.statistics.another_day import on_another_day
-from pipeline.statistics.speeds import Speeds, is_busy
+from pipeline.statistics.circumstances import is_busy
+from pipeline.statistics.intervals import Estimate
+from pipeline.statistics.speeds import Speeds
 from pipeline.study.policies import POLICIES
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import DEFAULT_POLICY, MIXED
@@ -83,7 +87,7 @@ def compare_runs(
         _check_surroundings(name, found, runs, root)
     texts = {
         str(RUNS): table_text(RUN_COLUMNS, map(vars, tables.runs)),
-        str(PAIRS): table_text(PAIR_COLUMNS, map(vars, tables.pairs)),
+        str(PAIRS): table_text(PAIR_COLUMNS, map(pair_cells, tables.pairs)),
         str(EPOCHS): table_text(
             [*RunKey._fields, *EpochRecord.model_fields],
             (key._asdict() | epoch.model_dump() for key, run in runs.items() for epoch in run.epochs),
@@ -135,7 +139,7 @@ def tabulate(study: Study, runs: Mapping[RunKey, Run], measured: Mapping[str, Me
     pair_rows = [row for name in study.benchmarks for row in _pair_rows(study, name, runs, measured.get(name))]
     return Tables(
         [Row(**dict.fromkeys(RUN_COLUMNS) | row) for row in run_rows],
-        [Row(**dict.fromkeys(PAIR_COLUMNS) | row) for row in pair_rows],
+        list(map(pair_row, pair_rows)),
     )
 
 
@@ -205,13 +209,12 @@ def _pair_rows(
         if measured or (of_variants[baseline] and of_variants[candidate])
     ]
     families = [_family(study, *pair) for pair in pairs]
-    compared = set_beside(of_variants, pairs, families, Question(study.comparison.margin_pp[benchmark]))
+    margin_pp = study.comparison.margin_pp[benchmark]
+    compared = set_beside(of_variants, pairs, families, Question(margin_pp / 100))
     rows = []
-    for (baseline, candidate), found in zip(pairs, compared, strict=True):
+    for (baseline, candidate), cells in zip(pairs, compared, strict=True):
         row: dict[str, Any] = {"benchmark": benchmark, "baseline": baseline, "candidate": candidate}
-        row |= {name: found[name] for name in ACCURACY_COLUMNS}
-        for side in ("baseline_accuracy", "candidate_accuracy"):
-            row[side] = None if found[side] is None else found[side] / 100
+        row |= _in_points(cells) | {"margin_pp": margin_pp}
         missing = [seed for seed in study.seeds_of(benchmark, candidate) if seed not in of_variants[candidate]]
         row["missing_candidate"] = " ".join(map(str, missing)) or None
         if not of_variants[baseline] or not of_variants[candidate]:
@@ -225,16 +228,24 @@ def _pair_rows(
 
 
 def _result(run: Run) -> Row:
-    """Return the fields of a run that `set_beside` uses. The field `result` is the test accuracy in percent."""
-    accuracy = run.record.scores.test_accuracy
+    """Return the fields of a run that `set_beside` uses. The field `result` is the test accuracy in [0, 1]."""
     return Row(
         outcome=run.record.outcome,
-        result=None if accuracy is None else 100 * accuracy,
-        unit=100 / run.record.num_test_examples if run.record.num_test_examples else 100.0,
+        result=run.record.scores.test_accuracy,
+        unit=1 / max(run.record.num_test_examples, 1),
         precision=run.record.planned.policy,
         final_weights_sha256=run.record.final_weights_sha256,
         num_predicted_classes=len(set(run.predicted.tolist())),
     )
+
+
+def _in_points(compared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `set_beside` found for accuracies, with the columns of `pairs.csv` and differences in points."""
+    renamed = {"baseline_mean": "baseline_accuracy", "candidate_mean": "candidate_accuracy"}
+    cells = {renamed.get(name, name): value for name, value in compared.items()}
+    difference: Estimate = cells.pop("difference")
+    cells["difference_pp"] = difference.mapped(lambda share: 100 * share)
+    return {name: value for name, value in cells.items() if name in PAIR_COLUMNS}
 
 
 def _family(study: Study, baseline: str, candidate: str) -> Hashable:
@@ -252,16 +263,15 @@ def _family(study: Study, baseline: str, candidate: str) -> Hashable:
 
 def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, measured: Measured) -> dict[str, Any]:
     """Return the speed cells of a pair. If one process timed both variants, there is no speedup."""
-    speeds, environment = measured.speeds, measured.environment
-    hardware, recipe = hardware_of(environment), study.benchmarks[benchmark]
+    speeds, blocks, recipe = measured.speeds, measured.speeds.turns.blocks, study.benchmarks[benchmark]
     cells: dict[str, Any] = {
-        "num_launches": len(speeds.num_turns),
-        "num_turns": sum(speeds.num_turns),
-        "other_cpu_share": speeds.other_cpu_share,
-        "num_blocks_left_out": sum(block.shares_gpu for block in speeds.blocks),
-        "side_by_side": speeds.side_by_side,
+        "num_launches": len(speeds.turns.num_turns),
+        "num_turns": sum(speeds.turns.num_turns),
+        "other_cpu_share": circumstances.other_cpu_share(blocks),
+        "num_blocks_left_out": sum(block.shares_gpu for block in blocks),
+        "side_by_side": circumstances.side_by_side(blocks),
         "images_on_device": measured.images_on_device,
-        **hardware_cells(hardware, measured.device),
+        **hardware_cells(hardware_of(measured.environment), measured.device),
     }
     measured_as = study.measured_as(benchmark) | {REPEAT: REPEAT}
     for side, name in (("baseline", baseline), ("candidate", candidate)):
@@ -271,21 +281,18 @@ def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, me
         share = recipe.batch_size * variant.batch_multiplier / recipe.split.num_train_examples  # of an epoch
         cells[f"{side}_step_seconds"] = seconds and seconds * share
         cells[f"{side}_peak_bytes"] = speeds.peak_bytes(name)
-        cells[f"{side}_fault"] = speeds.fault(name)
-    cells["candidate_kernel_share"] = speeds.kernel_share(candidate)
+        cells[f"{side}_fault"] = circumstances.fault(blocks, measured_as[name])
+    cells["candidate_kernel_share"] = circumstances.kernel_share(blocks, candidate)
     if measured_as[baseline] == measured_as[candidate]:
         return cells
     spread, sitting = recipe.sitting_spread, speeds.speedup(baseline, candidate)
-    ratios = {
-        "speedup": on_another_day(speeds.log_speedup(baseline, candidate), spread),
+    speedup = on_another_day(speeds.log_speedup(baseline, candidate), spread)
+    return cells | {
+        "speedup": sitting if candidate == REPEAT else speedup,  # the same variant differs only by chance
+        "sitting": sitting,
         "epoch_speedup": on_another_day(speeds.log_speedup(baseline, candidate, whole_epochs=True), spread),
         "memory_ratio": speeds.memory_ratio(baseline, candidate),
     }
-    if candidate == REPEAT:  # the same variant, which differs only by chance
-        ratios["speedup"] = sitting
-    for name, found in ratios.items():
-        cells |= {name: found.ratio, f"{name}_low": found.low, f"{name}_high": found.high}
-    return cells | {"sitting_low": sitting.low, "sitting_high": sitting.high}
 
 
 def summarise(study: Study, tables: Tables) -> dict[str, dict[str, float]]:
@@ -300,6 +307,8 @@ def summarise(study: Study, tables: Tables) -> dict[str, dict[str, float]]:
         row = next(filter(None, pairs), None)
         for name, num_digits in METRICS.items():
             value = row and getattr(row, name)
+            if isinstance(value, Estimate):
+                value = value.value
             if value is not None:
                 numbers[name][benchmark] = round(value, num_digits)
     return numbers

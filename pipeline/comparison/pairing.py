@@ -1,6 +1,5 @@
 """Compare candidates' results with a baseline's, one row per pair, for a study or for anyone's table."""
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from pipeline.statistics.equivalence import (
     paired,
     unpaired,
 )
-from pipeline.statistics.intervals import MIN_SEEDS
+from pipeline.statistics.intervals import MIN_SEEDS, Estimate
 
 Runs = Mapping[Any, Row]  # the runs of a variant, by seed
 
@@ -54,10 +53,23 @@ class Side(NamedTuple):
         return min((float(self.runs[seed].unit) for seed in self.shared), default=0.0)
 
 
+class Pair(NamedTuple):
+    """Hold a baseline's and a candidate's runs, their contrast, and a reason not to trust a test of it, or None."""
+
+    baseline: Side
+    candidate: Side
+    contrast: Contrast
+    reason: str | None
+
+    @property
+    def is_paired(self) -> bool:
+        return self.baseline.shared == self.candidate.shared
+
+
 def set_beside(
     runs: Mapping[str, Runs], pairs: Sequence[tuple[str, str]], families: Sequence[Hashable], asked: Question
 ) -> list[dict[str, Any]]:
-    """Compare the results of each pair; return one row per pair, with the columns of `ACCURACY_COLUMNS`.
+    """Compare the results of each pair, and return one row per pair, in the results' unit.
 
     Runs are paired by the seeds that both variants completed. If two variants share fewer than `MIN_SEEDS` seeds, and
     each has seeds that the other lacks, Welch's test compares them unpaired.
@@ -69,35 +81,34 @@ def set_beside(
         pairs: (baseline, candidate) of each pair.
         families: the family of each pair, over which Holm's method adjusts.
     """
-    sides = [sides_of(runs[baseline], runs[candidate]) for baseline, candidate in pairs]
-    contrasts = [
-        paired(b.results - a.results, unit) if a.shared == b.shared else unpaired(a.results, b.results, unit)
-        for a, b in sides
-        for unit in [max(a.unit, b.unit)]  # the coarser side's
-    ]
-    reasons = [_reason(*both, asked) for both in sides]
+    compared = [_compare(runs[baseline], runs[candidate], asked) for baseline, candidate in pairs]
     sign = -1 if asked.is_lower_better else 1
-    gains = [found._replace(mean=sign * found.mean) for found in contrasts]
+    gains = [pair.contrast._replace(mean=sign * pair.contrast.mean) for pair in compared]
     tested = [
-        UNKNOWN if reason in NO_TEST else p_values(gain, asked.margin, asked.is_one_sided)
-        for gain, reason in zip(gains, reasons, strict=True)
+        UNKNOWN if pair.reason in NO_TEST else p_values(gain, asked.margin, asked.is_one_sided)
+        for pair, gain in zip(compared, gains, strict=True)
     ]
-    rows = []
-    for both, found, gain, reason, family, adjusted in zip(
-        sides, contrasts, gains, reasons, families, adjust(tested, families), strict=True
-    ):
-        rows.append(
-            _counts(*both)
-            | _estimates(found, reason)
-            | _tests(gain, reason, adjusted, families.count(family), asked)
-            | {"is_paired": both[0].shared == both[1].shared, "reason": reason}
-        )
-    return rows
+    return [
+        _counts(pair)
+        | {"difference": _difference(pair), "is_paired": pair.is_paired, "reason": pair.reason}
+        | _tests(gain, pair.reason, adjusted, families.count(family), asked)
+        for pair, gain, family, adjusted in zip(compared, gains, families, adjust(tested, families), strict=True)
+    ]
 
 
 MAX_SHARE_OF_LOSS = 0.5  # of the baseline's mean: a wider margin means nothing, unless results are accuracies
 # Reasons that make any test of the results meaningless.
 NO_TEST = ("identical", "rounded", "one_class", "too_few_seeds")
+
+
+def _compare(theirs: Runs, ours: Runs, asked: Question) -> Pair:
+    baseline, candidate = sides_of(theirs, ours)
+    unit = max(baseline.unit, candidate.unit)  # the coarser side's
+    if baseline.shared == candidate.shared:
+        contrast = paired(candidate.results - baseline.results, unit)
+    else:
+        contrast = unpaired(baseline.results, candidate.results, unit)
+    return Pair(baseline, candidate, contrast, _reason(baseline, candidate, asked))
 
 
 def sides_of(theirs: Runs, ours: Runs) -> tuple[Side, Side]:
@@ -153,25 +164,21 @@ def _failed_beside(side: Side, other: Side, how: str | None = None) -> int:
     )
 
 
-def _counts(theirs: Side, ours: Side) -> dict[str, Any]:
-    beside = {"baseline": (theirs, ours), "candidate": (ours, theirs)}
-    counts: dict[str, Any] = {"num_seeds": min(len(theirs.shared), len(ours.shared))}
-    for name, (side, other) in beside.items():
+def _counts(pair: Pair) -> dict[str, Any]:
+    sides = {"baseline": (pair.baseline, pair.candidate), "candidate": (pair.candidate, pair.baseline)}
+    counts: dict[str, Any] = {"num_seeds": min(len(pair.baseline.shared), len(pair.candidate.shared))}
+    for name, (side, other) in sides.items():
         completed = [seed for seed, run in other.runs.items() if run.outcome == "completed"]
         counts[f"missing_{name}"] = [str(seed) for seed in completed if seed not in side.runs]
         counts[f"num_failed_{name}"] = _failed_beside(side, other)
         counts[f"num_diverged_{name}"] = _failed_beside(side, other, "diverged")
-        counts[f"{name}_accuracy"] = float(side.results.mean()) if side.shared else None
+        counts[f"{name}_mean"] = float(side.results.mean()) if side.shared else None
     return counts
 
 
-def _estimates(found: Contrast, reason: str | None) -> dict[str, Any]:
-    interval = None if reason in NO_TEST else found.interval(0.95)
-    return {
-        "difference_pp": None if math.isnan(found.mean) else found.mean,
-        "difference_low_pp": interval and interval.low,
-        "difference_high_pp": interval and interval.high,
-    }
+def _difference(pair: Pair) -> Estimate:
+    estimate = pair.contrast.estimate
+    return Estimate(estimate.value) if pair.reason in NO_TEST else estimate
 
 
 def _tests(
@@ -183,7 +190,6 @@ def _tests(
         design = Design(asked.is_one_sided, gain.freedom_per_seed)
         needed = num_seeds_needed(gain.spread, asked.margin, num_candidates, gain.mean, design)
     return {
-        "margin_pp": asked.margin,
         "num_candidates": num_candidates,
         "p_different": adjusted.differs,
         "p_equivalent": adjusted.within,

@@ -1,6 +1,7 @@
 """Define, write and read the two tables of `compare`: one row per run, and one row per pair."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ import pandas as pd
 
 from pipeline.errors import InputError
 from pipeline.machine.hardware import Hardware
+from pipeline.statistics.intervals import Estimate
 from pipeline.study.schema import RunKey, Study
 
 RUNS, PAIRS = Path("results/runs.csv"), Path("results/pairs.csv")
@@ -39,13 +41,12 @@ RUN_COLUMNS = (
 # the candidate's. Its interval holds for another day; the interval `sitting_*` holds only for this measurement.
 # `epoch_speedup` is the speedup of whole epochs with their validation. `candidate_kernel_share` is the share of the
 # candidate's CPU time that the system's kernel took. `*_fault` says how a process failed in the turns.
-ACCURACY_COLUMNS = (
+PAIR_COLUMNS = (
+    *("benchmark", "baseline", "candidate"),
     *("num_seeds", "missing_candidate", "num_failed_baseline", "num_failed_candidate"),
     *("num_diverged_baseline", "num_diverged_candidate", "baseline_accuracy", "candidate_accuracy"),
     *("difference_pp", "difference_low_pp", "difference_high_pp", "p_different", "margin_pp", "p_equivalent"),
     *("p_beyond_margin", "outcome", "reason", "num_candidates", "num_seeds_needed"),
-)
-SPEED_COLUMNS = (
     *("speedup", "speedup_low", "speedup_high", "sitting_low", "sitting_high"),
     *("epoch_speedup", "epoch_speedup_low", "epoch_speedup_high", "num_launches", "num_turns", "other_cpu_share"),
     *("num_blocks_left_out", "side_by_side", "baseline_step_seconds", "candidate_step_seconds"),
@@ -54,7 +55,15 @@ SPEED_COLUMNS = (
     *("memory_ratio", "memory_ratio_low", "memory_ratio_high", "images_on_device", "device", "device_kind"),
     *("compute_capability", "device_memory_bytes", "cpu_features"),
 )
-PAIR_COLUMNS = ("benchmark", "baseline", "candidate", *ACCURACY_COLUMNS, *SPEED_COLUMNS)
+# A row in memory has an `Estimate` in place of three columns: a value and the ends of its interval.
+ESTIMATES = {
+    "difference_pp": ("difference_pp", "difference_low_pp", "difference_high_pp"),
+    "sitting": ("speedup", "sitting_low", "sitting_high"),
+    "speedup": ("speedup", "speedup_low", "speedup_high"),
+    "epoch_speedup": ("epoch_speedup", "epoch_speedup_low", "epoch_speedup_high"),
+    "memory_ratio": ("memory_ratio", "memory_ratio_low", "memory_ratio_high"),
+}
+_IN_ESTIMATES = {column for columns in ESTIMATES.values() for column in columns}
 # Columns read as text even if a cell looks like a number, such as a single missing seed.
 TEXT_COLUMNS = (
     *("benchmark", "variant", "baseline", "candidate", "missing_candidate", "outcome", "reason"),
@@ -64,7 +73,28 @@ TEXT_COLUMNS = (
 
 
 class Row(SimpleNamespace):
-    """Hold a row of a table, one attribute per column. Unknown cells are None."""
+    """Hold a row of a table, one attribute per column, except for `ESTIMATES`. Unknown cells are None."""
+
+
+def pair_row(cells: Mapping[str, Any]) -> Row:
+    """Return a row of `pairs.csv` from its known fields: estimates, and cells of other columns."""
+    blank: dict[str, Any] = {name: None for name in PAIR_COLUMNS if name not in _IN_ESTIMATES}
+    return Row(**blank | dict.fromkeys(ESTIMATES, Estimate()) | dict(cells))
+
+
+def pair_cells(row: Row) -> dict[str, Any]:
+    """Return the cells of a row of `pairs.csv`, by column."""
+    cells = {name: value for name, value in vars(row).items() if name not in ESTIMATES}
+    for name, columns in ESTIMATES.items():
+        cells |= zip(columns, astuple(getattr(row, name)), strict=True)
+    return cells
+
+
+def read_pair(row: Row) -> Row:
+    """Return a row of `pairs.csv` as `pair_row` does, from its cells."""
+    cells = vars(row)
+    estimates = {name: Estimate(*map(cells.get, columns)) for name, columns in ESTIMATES.items()}
+    return pair_row({name: cell for name, cell in cells.items() if name not in _IN_ESTIMATES} | estimates)
 
 
 class Tables(NamedTuple):
@@ -122,8 +152,7 @@ def read_table(path: Path) -> list[Row]:
 
 def read_tables(study: Study, root: Path = Path()) -> Tables:
     """Return the tables under `root`. Raise `InputError` if they are missing, or belong to another study."""
-    found = Tables(read_table(root / RUNS), read_table(root / PAIRS))
-    planned = set(study.runs())
-    if any(RunKey(row.benchmark, row.variant, row.seed) not in planned for row in found.runs):
+    runs, planned = read_table(root / RUNS), set(study.runs())
+    if any(RunKey(row.benchmark, row.variant, row.seed) not in planned for row in runs):
         raise InputError(f"{root / RUNS} belongs to a different study from the one in params.yaml. Run: dvc repro")
-    return found
+    return Tables(runs, list(map(read_pair, read_table(root / PAIRS))))

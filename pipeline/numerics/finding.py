@@ -8,10 +8,10 @@ from pipeline import engine  # first: it silences the engine, which takes second
 from pipeline.data import datasets
 from pipeline.data.datasets import read_description
 from pipeline.machine.environment import describe
-from pipeline.numbers import rare
 from pipeline.numerics import arithmetic, experiments, exponents
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.schema import Study
+from pipeline.words.numbers import rare
 
 LOSS_SCALE = 2.0**15
 RARE = 0.01

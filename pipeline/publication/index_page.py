@@ -4,21 +4,22 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pipeline.claims.claims_file import CLAIMS, Claim, Claims, load_claims
+from pipeline.claims.claims_file import CLAIMS, Claims, load_claims
+from pipeline.claims.kinds import Claim
 from pipeline.comparison.comparable import describe_device
-from pipeline.numbers import digits, mebibytes
 from pipeline.publication.study_page import engine
-from pipeline.report.first_screen import FURTHER, VariantRow, variant_rows, with_ends
+from pipeline.report.first_screen import FURTHER, VariantRow, in_cell, variant_rows
 from pipeline.report.names import benchmark_names
 from pipeline.report.pages import markdown_environment
 from pipeline.report.rendering import PROJECT
 from pipeline.report.reporting import is_tested, readable_names
 from pipeline.report.results import Results, ended_at
-from pipeline.sentences import Said, sentence
+from pipeline.statistics.circumstances import is_busy
 from pipeline.statistics.equivalence import is_beyond
-from pipeline.statistics.speeds import is_busy
 from pipeline.study.policies import POLICIES
 from pipeline.study.variant import DEFAULT_POLICY
+from pipeline.words.numbers import digits, mebibytes
+from pipeline.words.sentences import Said, sentence
 
 SHOWN = [name for name, policy in POLICIES.items() if policy.keeps_float32]
 UNDECIDED = ("inconclusive", "open")
@@ -101,8 +102,8 @@ def _cell(results: Results, benchmark: str, of_batch: Mapping[str, VariantRow], 
         (of_batch[name].name for name in (DEFAULT_POLICY, "float32") if name in of_batch and name != key), None
     )
     timed = beside and results.tables.pair(benchmark, row.name, beside)
-    if timed and not is_busy(timed.other_cpu_share) and timed.speedup and row.step_seconds:
-        lines.append(with_ends((timed.speedup, timed.speedup_low, timed.speedup_high), ".2f", "×"))
+    if timed and not is_busy(timed.other_cpu_share) and timed.speedup.value and row.step_seconds:
+        lines.append(str(in_cell(timed.speedup, ".2f", "×")))
     pair = row.pair
     if pair and row.accuracy is not None and not pair.reason:  # how the accuracy compares with the baseline's
         outcome = "beyond" if is_beyond(pair.p_beyond_margin) else pair.outcome

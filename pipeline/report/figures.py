@@ -21,10 +21,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.numbers import UNKNOWN, digits, percent
 from pipeline.report.first_screen import VariantRow
-from pipeline.sentences import Said, sentences
 from pipeline.study.policies import POLICIES
+from pipeline.words.numbers import UNKNOWN, digits, percent
+from pipeline.words.sentences import Said, sentences
 
 INK = "#010203"  # placeholder for the page's text colour
 # At this width, a chart's letters are 12 pixels high. The report never enlarges its charts.

@@ -5,25 +5,35 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from pipeline.comparison.tables import Row, Tables, hardware_of_row
-from pipeline.numbers import decimals, digits, interval, mebibytes
 from pipeline.records.blocks import REPEAT
 from pipeline.records.run_record import Outcome
 from pipeline.report.names import variant_name
 from pipeline.report.peak import share_of_peak
-from pipeline.sentences import Said, sentence
-from pipeline.statistics.intervals import MIN_SEEDS
+from pipeline.statistics.intervals import MIN_SEEDS, Estimate
 from pipeline.study.policies import POLICIES
 from pipeline.study.schema import Study
 from pipeline.study.variant import DEFAULT_POLICY, Variant
+from pipeline.words.numbers import decimals, digits, interval, mebibytes
+from pipeline.words.sentences import Said, sentence
+
+
+class Cell(NamedTuple):
+    """Hold the text of a cell: a value and, if it has one, its interval."""
+
+    value: str = ""
+    interval: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.value} {self.interval}".strip()
 
 
 class VariantRow(NamedTuple):
     """Hold a variant's results, and how they compare with the baseline's. Unknown or meaningless values are None.
 
     `accuracy`, in [0, 1], is the mean over the seeds that the baseline also completed, or None for fewer than three.
-    `difference` is in percentage points. `speed` is relative to the study's baseline, `speed_beside_default` to the
-    device's default precision. The difference and both speeds come with intervals. `peak_bytes` is the peak of a timed
-    process. If none was timed, it is the smallest peak of the variant's runs, because runs that compile need more.
+    `speed` is relative to the study's baseline, `speed_beside_default` to the device's default precision. `peak_bytes`
+    is the peak of a timed process. If none was timed, it is the smallest peak of the variant's runs, because runs that
+    compile need more.
     """
 
     name: str
@@ -33,11 +43,11 @@ class VariantRow(NamedTuple):
     batch_multiplier: int
     group: str  # `SAME_BATCH`, `OTHER_BATCH` or `FURTHER`
     accuracy: float | None
-    difference: tuple[float | None, float | None, float | None]
+    difference_pp: Estimate
     step_seconds: float | None
     epoch_seconds: float | None
-    speed: tuple[float | None, float | None, float | None]
-    speed_beside_default: tuple[float | None, float | None, float | None]
+    speed: Estimate
+    speed_beside_default: Estimate
     peak_bytes: float | None
     share_of_peak: float | None
     notes: list[Said]
@@ -47,9 +57,10 @@ class VariantRow(NamedTuple):
     @property
     def is_known(self) -> bool:
         """Tell whether the row has any number."""
-        return any(value is not None for value in (self.accuracy, self.step_seconds, self.peak_bytes, *self.speed[:1]))
+        known = (self.accuracy, self.step_seconds, self.peak_bytes, self.speed.value)
+        return any(value is not None for value in known)
 
-    def cell(self, column: str) -> str:
+    def cell(self, column: str) -> Cell:
         """Return the text of this row in a column of `COLUMNS`."""
         return COLUMNS[column](self)
 
@@ -59,30 +70,29 @@ class VariantRow(NamedTuple):
         return " ".join(map(sentence, self.notes))
 
 
-# The columns of a first-screen table. Each function returns a row's value with its interval, or "" if unknown.
-COLUMNS: dict[str, Callable[[VariantRow], str]] = {
-    "accuracy": lambda row: "" if row.accuracy is None else decimals(100 * row.accuracy, ".2f"),
-    "difference": lambda row: "" if row.difference[1] is None else with_ends(row.difference, "+.2f"),
-    "step": lambda row: digits(1000 * row.step_seconds) if row.step_seconds else "",
-    "epoch": lambda row: digits(row.epoch_seconds) if row.epoch_seconds else "",
-    "speed": lambda row: with_ends(row.speed, ".2f", "×"),
-    "beside_default": lambda row: with_ends(row.speed_beside_default, ".2f", "×"),
-    "memory": lambda row: mebibytes(row.peak_bytes) if row.peak_bytes else "",
-    "peak": lambda row: decimals(100 * row.share_of_peak, ".0f") if row.share_of_peak else "",
+# The columns of a first-screen table. Each function returns a row's cell, which is empty if nothing is known.
+COLUMNS: dict[str, Callable[[VariantRow], Cell]] = {
+    "accuracy": lambda row: Cell() if row.accuracy is None else Cell(decimals(100 * row.accuracy, ".2f")),
+    "difference": lambda row: in_cell(row.difference_pp, "+.2f") if row.difference_pp.has_interval else Cell(),
+    "step": lambda row: Cell(digits(1000 * row.step_seconds) if row.step_seconds else ""),
+    "epoch": lambda row: Cell(digits(row.epoch_seconds) if row.epoch_seconds else ""),
+    "speed": lambda row: in_cell(row.speed, ".2f", "×"),
+    "beside_default": lambda row: in_cell(row.speed_beside_default, ".2f", "×"),
+    "memory": lambda row: Cell(mebibytes(row.peak_bytes) if row.peak_bytes else ""),
+    "peak": lambda row: Cell(decimals(100 * row.share_of_peak, ".0f") if row.share_of_peak else ""),
 }
 
 
-def with_ends(found: tuple[float | None, float | None, float | None], how: str, unit: str = "") -> str:
-    """Write a value in the format `how`, then its interval if it has one. Write nothing for an unknown value."""
-    value, low, high = found
-    if value is None:
-        return ""
-    return decimals(value, how) + unit + ("" if low is None else f" {interval(low, high, how)}")
+def in_cell(estimate: Estimate, how: str, unit: str = "") -> Cell:
+    """Write a value in the format `how`, and its interval if it has one. Write nothing for an unknown value."""
+    if estimate.value is None:
+        return Cell()
+    return Cell(decimals(estimate.value, how) + unit, interval(estimate, how) if estimate.has_interval else "")
 
 
 def columns(rows: Sequence[VariantRow]) -> list[str]:
     """Return the names of the columns in which at least one of `rows` has text."""
-    return [name for name, show in COLUMNS.items() if any(map(show, rows))]
+    return [name for name in COLUMNS if any(row.cell(name).value for row in rows)]
 
 
 SAME_BATCH, OTHER_BATCH, FURTHER = "same", "other", "further"
@@ -132,23 +142,17 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
         batch_multiplier=variant.batch_multiplier,
         group=group,
         accuracy=accuracy,
-        difference=_ends(pair, "difference", "_pp"),
+        difference_pp=pair.difference_pp if pair else Estimate(),
         step_seconds=step_seconds,
         epoch_seconds=epoch_seconds,
-        speed=_ends(pair, "speedup"),
-        speed_beside_default=_ends(beside_default, "speedup"),
+        speed=pair.speedup if pair else Estimate(),
+        speed_beside_default=beside_default.speedup if beside_default else Estimate(),
         peak_bytes=peak or (min(of_runs) if of_runs and all(of_runs) else None),
         share_of_peak=share_of_peak(study.benchmarks[benchmark], variant, timed, step_seconds),
         notes=_notes(study, tables, benchmark, name, pair, timed, getattr(timed, f"{side}_fault", None)),
         pair=pair,
         runs=runs,
     )
-
-
-def _ends(pair: Row | None, name: str, unit: str = "") -> tuple[float | None, float | None, float | None]:
-    """Return a value of a pair and the ends of its interval; all are None if there is no pair."""
-    value, low, high = (getattr(pair, f"{name}{end}{unit}", None) for end in ("", "_low", "_high"))
-    return value, low, high
 
 
 def _is_emulated(variant: Variant, timed: Row) -> bool:

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from pipeline.sentences import Said, sentence
 from pipeline.study.policies import POLICIES
 from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
+from pipeline.words.sentences import Said, sentence
 
 
 def variant_name(variant: Variant, with_batch: bool = False) -> str:

@@ -8,8 +8,8 @@ from types import MappingProxyType
 import jinja2
 from markupsafe import Markup, escape
 
-from pipeline import numbers
-from pipeline.sentences import FILTERS, Said, sentence
+from pipeline.words import numbers
+from pipeline.words.sentences import FILTERS, Said, sentence
 
 TEMPLATES = Path(__file__).parent / "templates"
 # Several scripts need the last two for spelling.

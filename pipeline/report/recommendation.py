@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.claims.measured_claims import accuracy_numbers
+from pipeline.claims.kinds import accuracy_numbers
 from pipeline.comparison.tables import Row, Tables, hardware_of_row
 from pipeline.records.blocks import REPEAT
 from pipeline.report.names import variant_name
-from pipeline.sentences import Said
+from pipeline.statistics.circumstances import MAX_OTHER_CPU_SHARE, is_busy
 from pipeline.statistics.equivalence import is_beyond
-from pipeline.statistics.speeds import MAX_OTHER_CPU_SHARE, is_busy
 from pipeline.study.policies import POLICIES
 from pipeline.study.schema import Study
 from pipeline.study.variant import DEFAULT_POLICY, MIXED
+from pipeline.words.sentences import Said
 
 UNTOLD = 1.05  # without an interval, speeds within this factor count as equal
 MUCH_KERNEL = 0.2  # as a share of a variant's CPU time
@@ -29,9 +29,9 @@ def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
     default = study.plain(benchmark, DEFAULT_POLICY) or strict
     names = [name for name in variants if name in [study.plain(benchmark, policy) for policy in MIXED]]
     accuracies = [row for name in names if (row := tables.pair(benchmark, name, strict)) and row.num_seeds]
-    speeds = [row for name in names if (row := tables.pair(benchmark, name, default)) and row.speedup is not None]
+    speeds = [row for name in names if (row := tables.pair(benchmark, name, default)) and row.speedup.value is not None]
     same = [row.candidate for row in accuracies if row.outcome.startswith("equivalent")]
-    gains = [row for row in speeds if row.speedup_low and row.speedup_low > 1]
+    gains = [row for row in speeds if row.speedup.lies_above(1)]
     best = alike([row for row in gains if row.candidate in same])
     numbers = {"default": variant_name(variants[default]), "strict": strict, "is_default": default != strict}
     if best:
@@ -53,18 +53,17 @@ def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
 
 def alike(rows: Sequence[Row]) -> list[Row]:
     """Return the fastest pair, and the pairs that this measurement can't tell from it, fastest first."""
-    ordered = sorted(rows, key=lambda row: -row.speedup)
-    return [row for row in ordered if (row.sitting_high or UNTOLD * row.speedup) >= ordered[0].speedup]
+    ordered = sorted(rows, key=lambda row: -row.speedup.value)
+    fastest = ordered[0].speedup.value if ordered else None
+    return [row for row in ordered if (row.sitting.high or UNTOLD * row.speedup.value) >= fastest]
 
 
 def _speed_numbers(rows: Sequence[Row]) -> dict[str, Any]:
-    ratios = [row.speedup for row in rows]
+    ratios = [row.speedup.value for row in rows]
     return {
         "candidates": [row.candidate for row in rows],
         "least": min(ratios),
         "most": max(ratios),
-        "low": min((row.speedup_low for row in rows if row.speedup_low is not None), default=None),
-        "high": max((row.speedup_high for row in rows if row.speedup_high is not None), default=None),
         "num_launches": rows[0].num_launches,
     }
 
@@ -73,14 +72,14 @@ def _on_speed(rows: Sequence[Row], numbers: dict[str, Any], variants: Any) -> li
     """Say whether a policy is faster, if none can be recommended outright."""
     if not rows:
         return []
-    fastest, *others = alike(rows)
-    numbers = numbers | _speed_numbers([fastest, *others])
-    if numbers["low"] is None:
+    fastest = alike(rows)
+    numbers = numbers | _speed_numbers(fastest) | {"fastest": fastest[0].speedup}
+    intervals = [row.speedup for row in fastest if row.speedup.has_interval]
+    if not intervals:
         return [Said("advice.no_interval", numbers)]
-    if numbers["low"] > 1:
+    if all(speedup.lies_above(1) for speedup in intervals):
         return [Said("advice.faster", numbers)]
-    is_slower = numbers["high"] < 1
-    numbers |= {"low": fastest.speedup_low, "high": fastest.speedup_high}
+    is_slower = all(speedup.lies_below(1) for speedup in intervals)
     formats = {POLICIES[variants[row.candidate].policy].products for row in rows}
     if rows[0].device_kind == "cpu" and not any(map(hardware_of_row(rows[0]).multiplies, formats)):
         return [Said("advice.no_arithmetic", numbers | {"formats": sorted(formats)})]

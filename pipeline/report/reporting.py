@@ -4,11 +4,11 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from pipeline.claims.numerics_claims import facts_said, sample_said
-from pipeline.claims.verdicts import Judgement
+from pipeline.claims.claim import Judgement
 from pipeline.comparison.comparable import describe_device
 from pipeline.comparison.tables import Row
 from pipeline.numerics.facts import DTYPES, KERAS_POLICIES, TRIAL_SIZE
+from pipeline.numerics.in_words import facts_said, sample_said
 from pipeline.records.blocks import REPEAT
 from pipeline.report import figures
 from pipeline.report.first_screen import FURTHER, OTHER_BATCH, SAME_BATCH, VariantRow, columns, variant_rows
@@ -17,8 +17,8 @@ from pipeline.report.pages import page_environment
 from pipeline.report.recommendation import recommend
 from pipeline.report.results import Results, ended_at
 from pipeline.report.status import tally
+from pipeline.statistics.contrasts import MIN_LAUNCHES
 from pipeline.statistics.equivalence import is_beyond
-from pipeline.statistics.speeds import MIN_LAUNCHES
 
 SECTIONS = ("answer", "verdicts", "measurements", "arithmetic", "method", "surroundings")
 SPLIT = "notebook_split.num_trained_on"
@@ -63,7 +63,7 @@ def contents(results: Results) -> dict[str, Any]:
 
 def is_short(pair: Row) -> bool:
     """Tell whether a pair has a speed, but from too few launches for an interval."""
-    return pair.speedup is not None and pair.num_launches < MIN_LAUNCHES
+    return pair.speedup.value is not None and pair.num_launches < MIN_LAUNCHES
 
 
 def is_tested(verdict: Judgement) -> bool:

@@ -6,9 +6,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from pipeline.claims.claim import Judgement
 from pipeline.claims.claims_file import Claims, load_claims
 from pipeline.claims.evidence import read_numerics
-from pipeline.claims.verdicts import Judgement, read_verdicts
+from pipeline.claims.verdicts import read_verdicts
 from pipeline.comparison.finished_runs import read_circumstances, read_record
 from pipeline.comparison.tables import EPOCHS, Row, Tables, read_table, read_tables
 from pipeline.machine.left_out import read_left_out, study_as_made

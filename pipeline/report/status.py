@@ -11,7 +11,7 @@ from pipeline.report.first_screen import SAME_BATCH, columns, variant_rows
 from pipeline.report.names import benchmark_names
 from pipeline.report.recommendation import recommend
 from pipeline.report.results import Results, ended_at
-from pipeline.sentences import Said, sentence, sentences
+from pipeline.words.sentences import Said, sentence, sentences
 
 STATUS, REPORT = Path("results/status.json"), Path("results/report.html")
 # Verdicts in the order of the bar at the top of the report, from confirmed to not testable.
@@ -72,7 +72,8 @@ def table(results: Results) -> dict[str, Any]:
     return {
         "columns": ["variant", *(sentence(Said(f"column.{name}", LABEL)) for name in shown)],
         "rows": {
-            name: [[row.name, *map(row.cell, shown)] for row in of if row.is_known] for name, of in of_batch.items()
+            name: [[row.name, *(str(row.cell(each)) for each in shown)] for row in of if row.is_known]
+            for name, of in of_batch.items()
         },
         "failed": [
             f"{name}, {row.name}: {sentence(said)}"

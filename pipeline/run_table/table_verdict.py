@@ -9,9 +9,9 @@ import numpy as np
 
 from pipeline.comparison.pairing import Question, Side, set_beside, sides_of
 from pipeline.comparison.tables import Row
-from pipeline.sentences import Said
-from pipeline.statistics.equivalence import is_beyond, paired, ratio, unpaired
-from pipeline.statistics.intervals import proportion
+from pipeline.statistics.equivalence import is_beyond, paired, unpaired
+from pipeline.statistics.intervals import Estimate, proportion
+from pipeline.words.sentences import Said
 
 
 class Judged(NamedTuple):
@@ -50,9 +50,8 @@ def judge_table(runs: Sequence[Row], metric: str, baseline: str, asked: Question
     compared = set_beside(variants, pairs, [0] * len(pairs), asked)
     rows = [_of_variant(baseline, variants[baseline])]
     for (_, name), found in zip(pairs, compared, strict=True):
-        of_unit = {key.removesuffix("_pp"): value for key, value in found.items()}
-        speed = _speed(*sides_of(variants[baseline], variants[name]))
-        rows.append(_of_variant(name, variants[name]) | of_unit | speed)
+        speedup = _speedup(*sides_of(variants[baseline], variants[name]))
+        rows.append(_of_variant(name, variants[name]) | found | {"speedup": speedup})
     return Judged(metric, baseline, asked, rows)
 
 
@@ -67,17 +66,17 @@ def _of_variant(name: str, runs: Mapping[str, Row]) -> dict[str, Any]:
     }
 
 
-def _speed(theirs: Side, ours: Side) -> dict[str, float | None]:
-    """Return the candidate's speedup and its 95 % interval, from the runs' own seconds."""
+def _speedup(theirs: Side, ours: Side) -> Estimate:
+    """Return the candidate's speedup, from the runs' own seconds."""
     if theirs.shared == ours.shared:
         both = [(theirs.runs[seed].seconds, ours.runs[seed].seconds) for seed in theirs.shared]
-        found = paired([math.log(a / b) for a, b in both if a and b])
+        logarithms = paired([math.log(a / b) for a, b in both if a and b])
     else:
         own, other = (
             np.array([math.log(run.seconds) for run in side.runs.values() if run.seconds]) for side in (ours, theirs)
         )
-        found = unpaired(own, other)
-    return dict(zip(("speedup", "speedup_low", "speedup_high"), ratio(found), strict=True))
+        logarithms = unpaired(own, other)
+    return logarithms.estimate.mapped(math.exp)
 
 
 def question(judged: Judged) -> Said:
@@ -107,8 +106,9 @@ def failures_said(judged: Judged) -> list[Said]:
     found = []
     for row in judged.rows:
         if row["failures"]:
-            share = proportion(sum(row["failures"].values()), row["num_runs"])._asdict()
-            found.append(Said("table.failures", share | {"variant": row["variant"], "failures": row["failures"]}))
+            part, total = sum(row["failures"].values()), row["num_runs"]
+            numbers = {"part": part, "total": total, "share": proportion(part, total)}
+            found.append(Said("table.failures", row | numbers))
     return found
 
 

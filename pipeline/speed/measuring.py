@@ -18,7 +18,7 @@ from pipeline.machine.processes import Ended, Line, Parent, limit_seconds
 from pipeline.records.blocks import REPEAT, Block, Circumstances, PlacedBlock
 from pipeline.records.run_record import Outcome
 from pipeline.speed.turns import Measurement, Task, Train, take_turns
-from pipeline.statistics.speeds import speeds_of
+from pipeline.statistics.speeds import Speeds, speeds_of
 from pipeline.study.engines import ENGINES
 from pipeline.study.schema import Study
 
@@ -170,9 +170,20 @@ def _tasks(pipe: Any, max_seconds: float) -> Iterator[Task]:
 def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> bool:
     """Tell whether intervals are narrow enough, after enough launches, to end a measurement early."""
     speeds = speeds_of(study, benchmark, blocks)
-    half_width = speeds.half_width()
-    is_narrow = half_width is not None and half_width <= study.speed.target_half_width
-    return is_narrow and len(speeds.num_turns) >= MIN_SETTLED_LAUNCHES
+    width = half_width(speeds)
+    is_narrow = width is not None and width <= study.speed.target_half_width
+    return is_narrow and len(speeds.turns.num_turns) >= MIN_SETTLED_LAUNCHES
+
+
+def half_width(speeds: Speeds) -> float | None:
+    """Return the half-width of the widest interval of a speedup, as a share of the ratio, or None if unknown.
+
+    Without another variant, take the interval between the baseline's two processes.
+    """
+    baseline = speeds.turns.baseline
+    names = [name for name in speeds.variants if name not in (baseline, REPEAT)] or [REPEAT]
+    ratios = [speeds.speedup(baseline, name) for name in names]
+    return max((ratio.high / ratio.value - 1 for ratio in ratios if ratio.value and ratio.high), default=None)
 
 
 def write_measurement(measurement: Measurement, folder: Path, num_stops: int = 0) -> None:

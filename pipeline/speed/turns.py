@@ -17,7 +17,7 @@ from pipeline.errors import InputError
 from pipeline.files.writing import write_whole
 from pipeline.machine.hardware import free_gpu_bytes
 from pipeline.records.blocks import MAX_LAUNCHES, MAX_TURNS, Block, EndReason, Launch, PlacedBlock
-from pipeline.statistics.speeds import MIN_LAUNCHES
+from pipeline.statistics.contrasts import MIN_LAUNCHES
 
 # docs/decisions/speed-in-turns.md explains the sizes of blocks and launches.
 BLOCK_SECONDS = 0.2

@@ -10,8 +10,8 @@ import math
 
 import scipy
 
-from pipeline.statistics.intervals import Ratio
-from pipeline.statistics.speeds import NO_RATIO, LogRatio
+from pipeline.statistics.contrasts import LogRatio
+from pipeline.statistics.intervals import Estimate
 
 _QUANTILE = float(scipy.special.stdtrit(6, 0.975))  # τ comes from seven sittings
 
@@ -21,16 +21,16 @@ def reach(spread: float) -> float:
     return _QUANTILE * spread
 
 
-def on_another_day(found: LogRatio | None, spread: float) -> Ratio:
+def on_another_day(log_ratio: LogRatio | None, spread: float) -> Estimate:
     """Return the ratio of a sitting, with a 95 % interval that holds for machines of this kind on any day.
 
     The variance is the sitting's own plus `spread`² (τ²). The interval is never narrower than the sitting's own. A
     sitting of fewer than `MIN_LAUNCHES` launches has neither interval.
     """
-    if found is None:
-        return NO_RATIO
-    own = found.ratio
+    if log_ratio is None:
+        return Estimate()
+    own = log_ratio.ratio
     if own.high is None:
         return own
-    half = max(_QUANTILE * math.hypot(found.error, spread), math.log(own.high) - found.mean)
-    return Ratio(ratio=own.ratio, low=math.exp(found.mean - half), high=math.exp(found.mean + half))
+    half = max(_QUANTILE * math.hypot(log_ratio.error, spread), math.log(own.high) - log_ratio.mean)
+    return Estimate(own.value, math.exp(log_ratio.mean - half), math.exp(log_ratio.mean + half))

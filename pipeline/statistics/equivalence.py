@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from pipeline.statistics.intervals import MIN_SEEDS, Interval, Ratio, has_spread, holm, standard_deviation
+from pipeline.statistics.intervals import MIN_SEEDS, Estimate, has_spread, holm, standard_deviation
 
 SIGNIFICANCE_LEVEL = 0.05
 POWER = 0.8
@@ -39,12 +39,13 @@ class Contrast(NamedTuple):
     def is_known(self) -> bool:
         return not math.isnan(self.error)
 
-    def interval(self, confidence: float) -> Interval | None:
-        """Return the t-interval of the difference."""
+    @property
+    def estimate(self) -> Estimate:
+        """Return the mean difference with its t-interval."""
         if not self.is_known:
-            return None
-        half = self.error * float(scipy.special.stdtrit(self.freedom, (1 + confidence) / 2)) if self.error else 0.0
-        return Interval(self.mean - half, self.mean + half)
+            return Estimate(None if math.isnan(self.mean) else self.mean)
+        half = self.error * float(scipy.special.stdtrit(self.freedom, 0.975)) if self.error else 0.0
+        return Estimate(self.mean, self.mean - half, self.mean + half)
 
     def above(self, bound: float) -> float:
         """Return the p-value of the one-sided t-test for a difference above `bound`."""
@@ -102,13 +103,6 @@ def unpaired(baseline: np.ndarray, candidate: np.ndarray, unit: float = 0.0) -> 
         freedom=float(shares.sum() ** 2 / (shares**2 / (numbers - 1)).sum()),
         freedom_per_seed=float(total**2 / (variances**2).sum()),
     )
-
-
-def ratio(logarithms: Contrast) -> Ratio:
-    """Return exp of a contrast of logarithms, with its 95 % interval."""
-    ends = (logarithms.mean, *(logarithms.interval(0.95) or (math.nan, math.nan)))
-    value, low, high = (None if math.isnan(end) else math.exp(end) for end in ends)
-    return Ratio(ratio=value, low=low, high=high)
 
 
 class PValues(NamedTuple):

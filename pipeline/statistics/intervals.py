@@ -3,8 +3,9 @@
 Quantiles come from `scipy.special`, because importing `scipy.stats` takes half a second.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
+from typing import Self
 
 import numpy as np
 import scipy
@@ -13,36 +14,28 @@ from numpy.typing import ArrayLike
 MIN_SEEDS = 3  # with fewer seeds no spread is estimated, and no interval is given
 
 
-class Interval(NamedTuple):
-    low: float
-    high: float
+@dataclass(frozen=True)
+class Estimate:
+    """Hold a value and the ends of its 95 % interval. Unknown numbers are None."""
 
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
 
-class Ratio(NamedTuple):
-    """Hold a geometric mean of ratios and its 95 % interval. Unknown values are None."""
+    @property
+    def has_interval(self) -> bool:
+        return self.low is not None and self.high is not None
 
-    ratio: float | None
-    low: float | None
-    high: float | None
+    def mapped(self, function: Callable[[float], float]) -> Self:
+        """Return the estimate of an increasing `function` of the value."""
+        return type(self)(*(None if number is None else function(number) for number in astuple(self)))
 
+    def lies_above(self, bound: float) -> bool:
+        """Tell whether there is an interval, and all of it lies above `bound`."""
+        return self.low is not None and self.low > bound
 
-class Mean(NamedTuple):
-    """Hold a mean and its 95 % interval. A new value falls between `new_low` and `new_high` with 95 % probability."""
-
-    mean: float | None
-    low: float | None
-    high: float | None
-    new_low: float | None
-    new_high: float | None
-
-
-class Proportion(NamedTuple):
-    """Hold `part` of `total` and the exact 95 % interval of the share (Clopper & Pearson, Biometrika 26, 1934)."""
-
-    part: int
-    total: int
-    low: float
-    high: float
+    def lies_below(self, bound: float) -> bool:
+        return self.high is not None and self.high < bound
 
 
 def standard_deviation(values: np.ndarray, unit: float, num_roundings: int = 1) -> float:
@@ -58,21 +51,32 @@ def standard_deviation(values: np.ndarray, unit: float, num_roundings: int = 1) 
     return max(float(values.std(ddof=1)), unit * float(np.sqrt(num_roundings / 12)))
 
 
-def mean(values: ArrayLike, unit: float = 0.0) -> Mean:
-    """Return the mean of values (num_seeds,), its 95 % t-interval, and the 95 % interval of one new value.
+def mean(values: ArrayLike, unit: float = 0.0) -> Estimate:
+    """Return the mean of values (num_seeds,) with its t-interval, unknown with fewer than `MIN_SEEDS` values.
 
-    The interval of a new value is mean ± t s √(1 + 1/n): Hahn & Meeker, Statistical Intervals, 1991, equation 4.2. Both
-    intervals are unknown with fewer than `MIN_SEEDS` values. `unit` is as in `standard_deviation`.
+    `unit` is as in `standard_deviation`.
     """
+    return _around_mean(values, unit, num_more=0)
+
+
+def one_more(values: ArrayLike, unit: float = 0.0) -> Estimate:
+    """Return the mean of values (num_seeds,), with the 95 % interval of one new value.
+
+    The interval is mean ± t s √(1 + 1/n): Hahn & Meeker, Statistical Intervals, 1991, equation 4.2.
+    """
+    return _around_mean(values, unit, num_more=1)
+
+
+def _around_mean(values: ArrayLike, unit: float, num_more: int) -> Estimate:
     values = np.asarray(values, dtype=np.float64)
-    count, average = len(values), float(values.mean()) if len(values) else None
-    if average is None or count < MIN_SEEDS:
-        return Mean(mean=average, low=None, high=None, new_low=None, new_high=None)
-    quantile = scipy.special.stdtrit(count - 1, 0.975)
-    spread = standard_deviation(values, unit)
-    half, new_half = (float(spread * np.sqrt(factor) * quantile) for factor in (1 / count, 1 + 1 / count))
-    ends = (average - half, average + half, average - new_half, average + new_half)
-    return Mean(mean=average, **dict(zip(("low", "high", "new_low", "new_high"), ends, strict=True)))
+    if not len(values):
+        return Estimate()
+    average = float(values.mean())
+    if len(values) < MIN_SEEDS:
+        return Estimate(average)
+    spread = standard_deviation(values, unit) * np.sqrt(num_more + 1 / len(values))
+    half = float(spread * scipy.special.stdtrit(len(values) - 1, 0.975))
+    return Estimate(average, average - half, average + half)
 
 
 def has_spread(values: np.ndarray) -> bool:
@@ -83,14 +87,14 @@ def has_spread(values: np.ndarray) -> bool:
     return len(values) >= MIN_SEEDS and bool(np.ptp(values) > 1e-9)
 
 
-def proportion(count: int, total: int) -> Proportion:
-    """Return `count` of `total` with the exact 95 % interval of the share; `total` is at least 1.
+def proportion(count: int, total: int) -> Estimate:
+    """Return the share `count` / `total` with its exact 95 % interval; `total` is at least 1.
 
     The ends are quantiles of beta distributions: Clopper and Pearson, Biometrika 26, 1934.
     """
     low = scipy.special.betaincinv(count, total - count + 1, 0.025) if count else 0.0
     high = scipy.special.betaincinv(count + 1, total - count, 0.975) if count < total else 1.0
-    return Proportion(part=count, total=total, low=float(low), high=float(high))
+    return Estimate(count / total, float(low), float(high))
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import scipy
 
+from pipeline.statistics.contrasts import launch_spread
 from pipeline.statistics.intervals import MIN_SEEDS, standard_deviation
-from pipeline.statistics.speeds import launch_spread
 
 BAND_LEVEL = 0.99
 Direction = Literal["up", "down"]

@@ -26,10 +26,10 @@ K = TypeVar("K")
 
 # The file that each kind of work starts from. The files that it imports belong to the identity, too. A model's code
 # belongs to the recipe.
-TRAINING = Path("pipeline/training/run.py")
-SPEED = Path("pipeline/speed/measuring.py")
-NUMERICS = Path("pipeline/numerics/finding.py")
-PREPARATION = Path("pipeline/data/preparation.py")
+TRAINING_CODE = Path("pipeline/training/run.py")
+SPEED_CODE = Path("pipeline/speed/measuring.py")
+NUMERICS_CODE = Path("pipeline/numerics/finding.py")
+PREPARATION_CODE = Path("pipeline/data/preparation.py")
 TABLE_OF_POLICIES = Path("pipeline/study/policies.py")
 # The packages that compute; packages that are not installed are skipped.
 PACKAGES = {
@@ -51,7 +51,7 @@ def of_runs(study: Study, benchmark: str) -> dict[RunKey, Identity]:
     Raises:
         InputError: the data are missing.
     """
-    shared = _surroundings(study) | read_by(study, benchmark, TRAINING)
+    shared = _surroundings(study) | read_by(study, benchmark, TRAINING_CODE)
     return {
         key: {
             "key": key._asdict(),
@@ -79,13 +79,13 @@ def of_speed(study: Study, benchmark: str, device: str, driver: str | None) -> I
     settings["budget_seconds"] = study.budget_seconds(benchmark)
     of = {"speed": benchmark, "device": device, "driver": driver, "settings": settings, "variants": variants}
     of["policies"] = _rows(study.variants[name].policy for name in timed)
-    return of | _surroundings(study) | read_by(study, benchmark, SPEED)
+    return of | _surroundings(study) | read_by(study, benchmark, SPEED_CODE)
 
 
 def of_numerics(study: Study, device: str) -> Identity:
     """Return the identity of the numerics of `study` on this device."""
     recipes = {name: _recipe(study, name) for name in study.numerics_on or study.benchmarks}
-    of = {"numerics": study.numerics, "device": device, "benchmarks": recipes, "code": _code(NUMERICS)}
+    of = {"numerics": study.numerics, "device": device, "benchmarks": recipes, "code": _code(NUMERICS_CODE)}
     of["policies"] = _rows(POLICIES)
     return of | _surroundings(study)
 
@@ -93,14 +93,14 @@ def of_numerics(study: Study, device: str) -> Identity:
 def of_data(name: str, source: DatasetSource) -> Identity:
     """Return the identity of a data set: where it comes from, and the code that prepares it."""
     own = {source.source: digest(Path(source.source))} if source.source else {}
-    return {"data": name, "source": source.model_dump(mode="json"), "code": _code(PREPARATION) | own}
+    return {"data": name, "source": source.model_dump(mode="json"), "code": _code(PREPARATION_CODE) | own}
 
 
 def read_by(study: Study, benchmark: str, code: Path) -> Identity:
     """Return the part of an identity that a process reads: the recipe, and the data, the model and the code on disk.
 
     Args:
-        code: the file that the process starts from, such as `TRAINING`.
+        code: the file that the process starts from, such as `TRAINING_CODE`.
     """
     return _recipe(study, benchmark) | {"code": _code(code)}
 

@@ -17,7 +17,7 @@ from pipeline.data.datasets import labels_of_test
 from pipeline.machine.engine_choice import can_fork, choose_engine, kernels_for
 from pipeline.machine.hardware import this_machine
 from pipeline.machine.processes import Ended, Line, Parent, limit_seconds, shares
-from pipeline.store.identity import TRAINING, EditedError, Identity, check_read
+from pipeline.store.identity import TRAINING_CODE, EditedError, Identity, check_read
 from pipeline.study.schema import RunKey, Study
 from pipeline.training.so_far import SoFar, finish
 
@@ -102,7 +102,7 @@ class Makers:
             if self._has_ended:
                 raise CancelledError
             if needed not in self._forking or self._forking[needed][0].has_ended:
-                check = partial(check_read, self._study, key.benchmark, TRAINING, of)
+                check = partial(check_read, self._study, key.benchmark, TRAINING_CODE, of)
                 parent = self._parents.enter_context(Parent(self._num_at_once, prepare, policy, check))
                 self._forking[needed] = parent, [*parent.lines]
             free = self._forking[needed][1]
@@ -140,5 +140,5 @@ def make_run(pipe: Any, study: Study, key: RunKey, of: Identity, folder: Path, c
             limit_seconds(max(study.max_run_seconds - so_far.seconds(), 1e-3))
         pipe.send(so_far)
 
-    train(study, key, folder, tell, partial(check_read, study, key.benchmark, TRAINING, of))
+    train(study, key, folder, tell, partial(check_read, study, key.benchmark, TRAINING_CODE, of))
     limit_seconds(0)

@@ -8,12 +8,12 @@ from typing import Any
 
 from pipeline.errors import InputError
 from pipeline.records.blocks import SPEED
+from pipeline.records.numerics import NUMERICS
 from pipeline.store.identity import Identity, of_numerics, of_runs, of_speed, says_the_study
 from pipeline.store.kept import made, read_identity
 from pipeline.study.schema import RunKey, Study
 
 MAX_STOPS = 2
-NUMERICS = Path("results/numerics.json")
 
 
 def missing_runs(study: Study, min_stops: int = MAX_STOPS) -> list[RunKey]:

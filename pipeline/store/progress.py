@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import mean
 
-from pipeline.numbers import duration
 from pipeline.records.run_record import RunRecord
 from pipeline.study.schema import RunKey
 from pipeline.training.so_far import SoFar
+from pipeline.words.numbers import duration
 
 QUIET_SECONDS = 60  # after so long without output, a line reports on the run that is being made
 

@@ -12,6 +12,7 @@ from numpy.random import Generator
 
 from pipeline.records.blocks import MAX_LAUNCHES
 from pipeline.speed.measuring import MIN_SETTLED_LAUNCHES
+from pipeline.statistics.contrasts import MIN_LAUNCHES, contrast, launch_effects
 from pipeline.statistics.equivalence import (
     SIGNIFICANCE_LEVEL,
     Design,
@@ -22,7 +23,6 @@ from pipeline.statistics.equivalence import (
     power,
     unpaired,
 )
-from pipeline.statistics.speeds import MIN_LAUNCHES, contrast, launch_effects
 
 NUM_SEEDS = (3, 5, 10, 30)
 NUM_LAUNCHES = (3, 5)
@@ -83,7 +83,7 @@ def ending_early(
         effects = rng.normal(0, spread, (MAX_LAUNCHES, 5))
         for num_launches in range(min_launches, MAX_LAUNCHES + 1):
             ratio = contrast(effects[:num_launches], speedup_of_one).ratio
-            if ratio.high and ratio.ratio and ratio.high / ratio.ratio - 1 <= HALF_WIDTH:
+            if ratio.high and ratio.value and ratio.high / ratio.value - 1 <= HALF_WIDTH:
                 break
         again = contrast(effects[:num_launches], baseline_again).ratio
         counts["speedup"] += _holds(ratio.low, 1, ratio.high)
@@ -107,9 +107,8 @@ def accuracy(
         candidates = rng.normal(0, spreads_pp[1], (3, num_seeds))
         alike = [paired(values - baseline) if is_paired else unpaired(baseline, values) for values in candidates]
         below = [found._replace(mean=found.mean - MARGIN_PP) for found in alike]
-        for level in (0.95, 0.90):
-            low, high = below[0].interval(level)
-            counts[f"difference, {100 * level:.0f} %"] += _holds(low, -MARGIN_PP, high)
+        difference = below[0].estimate
+        counts["difference, 95 %"] += _holds(difference.low, -MARGIN_PP, difference.high)
         counts["false different"] += _is_shown(p_values(alike[0], MARGIN_PP).differs)
         counts["false equivalent at the margin"] += _is_shown(p_values(below[0], MARGIN_PP).within)
         counts["false no worse at the margin"] += _is_shown(p_values(below[0], MARGIN_PP, is_one_sided=True).within)
@@ -144,8 +143,8 @@ def going_on(rng: Generator, num_studies: int, true_pp: float) -> dict[str, floa
             planned = num_seeds_needed(first.spread, MARGIN_PP, difference=first.mean) or MOST_SEEDS
             more = rng.normal(true_pp, SPREAD_PP, max(0, min(planned, MOST_SEEDS) - FIRST_SEEDS))
             differences = np.concatenate([differences, more])
-        (low, high), tests = paired(differences).interval(0.95), p_values(paired(differences), MARGIN_PP)
-        counts["difference, 95 %"] += _holds(low, true_pp, high)
+        difference, tests = paired(differences).estimate, p_values(paired(differences), MARGIN_PP)
+        counts["difference, 95 %"] += _holds(difference.low, true_pp, difference.high)
         counts["equivalent"] += _is_shown(tests.within)
         counts["beyond"] += _is_shown(tests.beyond)
         counts["seeds"] += len(differences)

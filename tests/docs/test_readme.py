@@ -43,10 +43,10 @@ def times(ratio: float | None) -> str:
 @pytest.mark.parametrize("name", [*ROWS, *DOUBLED])
 def test_the_table_has_the_speeds_and_the_memory_of_the_turns(speeds, name):
     is_doubled = name in DOUBLED
-    milliseconds = 1000 * speeds.epoch_seconds(name) / speeds.num_images * BATCH
-    beside_tf32 = "not run" if is_doubled else times(speeds.speedup("tf32", name).ratio)
+    milliseconds = 1000 * speeds.epoch_seconds(name) / speeds.turns.num_images * BATCH
+    beside_tf32 = "not run" if is_doubled else times(speeds.speedup("tf32", name).value)
     if name in ROWS[2:]:
         beside_tf32 = f"about {beside_tf32}"
-    beside_float32 = times(speeds.speedup("float32_2x" if is_doubled else "float32", name).ratio)
-    peak = max(block.peak_memory_bytes for block in speeds.blocks if block.variant == name) / 2**20
+    beside_float32 = times(speeds.speedup("float32_2x" if is_doubled else "float32", name).value)
+    peak = max(block.peak_memory_bytes for block in speeds.turns.blocks if block.variant == name) / 2**20
     assert row_of(name) == [f"{milliseconds:.1f}", beside_tf32, beside_float32, f"{peak:,.0f} MiB"]

@@ -9,6 +9,7 @@ from conftest import benchmark, small_study
 from projects import link_code, stage
 
 from pipeline.comparison.finished_runs import read_epochs, read_predictions, read_record, read_speeds
+from pipeline.statistics.circumstances import fault
 from pipeline.store.plan import stopped_once
 from pipeline.study.schema import RunKey
 
@@ -58,7 +59,7 @@ def test_a_speed_whose_process_was_stopped_is_measured_again_once_and_never_stan
         assert json.loads(path.read_text())["num_stops"] == num_stops
     assert "is measured already" in printed
     found = read_speeds(slow, "wide", workspace)
-    assert (found.fault("float32"), found.memory_ratio("float32", "mixed").ratio) == ("too_slow", None)
+    assert (fault(found.turns.blocks, "float32"), found.memory_ratio("float32", "mixed").value) == ("too_slow", None)
     assert stopped_once(slow) == []
 
 

@@ -13,8 +13,8 @@ from projects import stage
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.machine.hardware import Hardware
-from pipeline.sentences import Said
 from pipeline.study.schema import RunKey, load_study
+from pipeline.words.sentences import Said
 from stages import check
 
 XEON, H100 = Hardware("cpu", "Xeon", cpu_features=("avx2",)), Hardware("nvidia_gpu", "H100", 9.0)

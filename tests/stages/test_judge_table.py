@@ -14,7 +14,7 @@ from pipeline.errors import InputError
 from pipeline.run_table.table_file import read_runs
 from pipeline.run_table.table_page import page
 from pipeline.run_table.table_verdict import failures_said, judge_table, said_of
-from pipeline.sentences import sentence
+from pipeline.words.sentences import sentence
 from stages.judge_table import margin
 
 HEADER = "variant,seed,accuracy,seconds"
@@ -59,7 +59,7 @@ def test_outcome_and_status(tmp_path, differences, outcome, status, said):
     assert (row["outcome"], row["is_paired"], found.status) == (outcome, True, status)
     apart = verdict(table(tmp_path / "runs.csv", differences, seeds=range(5, 10)))
     assert not apart.candidates[0]["is_paired"]
-    assert apart.candidates[0]["speedup"] == pytest.approx(2.0)
+    assert apart.candidates[0]["speedup"].value == pytest.approx(2.0)
     assert codes(found) == [*said, "pairing"]
 
 
@@ -86,7 +86,7 @@ def test_failures_are_counted_and_never_equivalent(tmp_path):
     found = verdict(table(tmp_path / "runs.csv", SAME, extra=rows))
     assert found.rows[1]["failures"] == {"without a number": 1, "diverged": 1}
     (said,) = failures_said(found)
-    assert (said.numbers["part"], said.numbers["total"], round(said.numbers["low"], 2)) == (2, 7, 0.04)
+    assert (said.numbers["part"], said.numbers["total"], round(said.numbers["share"].low, 2)) == (2, 7, 0.04)
     assert (found.status, found.rows[1]["reason"]) == (30, "runs_failed")
     assert "1 diverged" in page(found, "runs.csv")
     assert codes(found) == ["runs_failed", "pairing", "missing"]
@@ -181,7 +181,7 @@ OF_WANDB = {"metric": "val/top1", "columns": {"variant": "precision", "seconds":
 
 def test_an_export_of_weights_and_biases_is_read_with_its_states(tmp_path):
     good = verdict(export(tmp_path / "good.csv", W_AND_B, *WANDB_ROWS), **OF_WANDB)
-    assert (good.status, good.rows[1]["speedup"]) == (0, pytest.approx(1.5))
+    assert (good.status, good.rows[1]["speedup"].value) == (0, pytest.approx(1.5))
     crashed = [row.replace("finished", "crashed") if "bf16-3" in row else row for row in WANDB_ROWS]
     again = verdict(export(tmp_path / "again.csv", W_AND_B, *WANDB_ROWS, crashed[8]), **OF_WANDB)
     assert (again.status, again.rows[1]["num_seeds"]) == (30, 5)

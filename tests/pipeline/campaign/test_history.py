@@ -25,8 +25,8 @@ from pipeline.campaign.ledger import CampaignEntry, append, entry, pin, read_bas
 from pipeline.errors import InputError
 from pipeline.publication.recomputing import remake
 from pipeline.records.blocks import REPEAT
-from pipeline.sentences import Said
 from pipeline.statistics.speeds import speeds_of
+from pipeline.words.sentences import Said
 from stages import collect
 
 
@@ -163,7 +163,7 @@ def test_a_slower_machine_shows_where_three_campaigns_are_pinned():
     found = detect_drift(later, pinned, pinned)
     assert found.exit_code == WARNING
     assert {(finding.variant, finding.quantity) for finding in found.findings} == {("float32", TIME)}
-    assert found.findings[0].said.numbers["ratio"] == pytest.approx(1.2, abs=0.001)
+    assert found.findings[0].said.numbers["slowdown"] == pytest.approx(1.2, abs=0.001)
     assert detect_drift(slower(later, 1.02 / 1.2), pinned, pinned).exit_code == FINE
 
 
@@ -176,7 +176,7 @@ def test_times_are_relative_to_the_mean_of_the_baselines_two_processes():
     ]
     pinned = timed_for(FIRST, "wide")
     found = detect_drift(LATER.model_copy(update={"launches": launches}), [pinned], [pinned])
-    ratios = {finding.variant: finding.said.numbers["ratio"] for finding in found.findings}
+    ratios = {finding.variant: finding.said.numbers["slowdown"] for finding in found.findings}
     expected = {REPEAT: 1.06} | dict.fromkeys(("float32_2x", "mixed", "mixed_2x"), 1.06**-0.5)
     assert ratios == pytest.approx(expected, rel=1e-6)
 

@@ -11,9 +11,9 @@ from pipeline.claims.claim import DEFAULT, check_variant
 from pipeline.claims.claims_file import Claims, load_claims
 from pipeline.claims.verdicts import recipe_differences
 from pipeline.errors import InputError
-from pipeline.sentences import sentence
 from pipeline.study.configuration import validate
 from pipeline.study.schema import Study
+from pipeline.words.sentences import sentence
 
 CLAIMS = load_claims(REPOSITORY / "claims.yaml")
 

@@ -13,8 +13,8 @@ from pipeline.claims.verdicts import judge_claims
 from pipeline.comparison.tables import Tables
 from pipeline.machine.hardware import Hardware
 from pipeline.numerics.facts import TRIALS
-from pipeline.sentences import Said, sentence
 from pipeline.study.configuration import validate
+from pipeline.words.sentences import Said, sentence
 
 COMMON = {"id": "a", "source": "S", "statement": "It is so.", "needs": {"hardware": "anything"}}
 OF_MIXED = {"benchmark": "wide", "candidate": "mixed"}
@@ -76,7 +76,7 @@ def test_speed(threshold, low, high, verdict):
 def test_a_difference_smaller_than_days_differ_is_out_of_reach_of_one_machine(threshold, low, high, reason, more):
     """Unless it is so much larger than claimed that it shows all the same. A sitting without error has ±16 %."""
     judgement = judged(SPEEDUP | threshold, tables(low, high))
-    assert judgement.reason.code == reason
+    assert judgement.reason.code == f"claim.{reason}"
     assert judgement.would_change == (more and Said(f"more.{more}"))
     if reason == "speedup.out_of_reach":
         assert judgement.reason.numbers["days"] == pytest.approx(0.158, abs=0.001)
@@ -100,7 +100,7 @@ def test_speeds_of_a_busy_machine_decide_nothing(share, verdict):
     """Other programs may take a quarter of the CPU time."""
     judgement = judged(TWICE, tables(2.5, 3.0, other_cpu_share=share))
     assert judgement.verdict == verdict
-    assert (judgement.reason.code == "speedup.busy") == (verdict == "inconclusive")
+    assert (judgement.reason.code == "claim.speedup.busy") == (verdict == "inconclusive")
 
 
 def test_a_source_that_timed_whole_epochs_is_judged_by_whole_epochs():
@@ -109,7 +109,7 @@ def test_a_source_that_timed_whole_epochs_is_judged_by_whole_epochs():
     assert judged(claim, tables(1.15, 1.25)).verdict == "reproduced"
     judgement = judged(claim | {"with_validation": True}, tables(1.15, 1.25))
     assert judgement.verdict == "in direction only"
-    assert (judgement.measured[0].numbers["low"], judgement.measured[0].numbers["whole"]) == (1.01, True)
+    assert (judgement.measured[0].numbers["ratio"].low, judgement.measured[0].numbers["whole"]) == (1.01, True)
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ def test_a_source_that_timed_whole_epochs_is_judged_by_whole_epochs():
 )
 def test_accuracy(cells, verdict, code):
     judgement = judged(ACCURACY, tables(**cells))
-    assert (judgement.verdict, judgement.reason.code) == (verdict, f"accuracy.{code}")
-    assert judgement.measured[0].numbers["difference_pp"] == -0.1
+    assert (judgement.verdict, judgement.reason.code) == (verdict, f"claim.same_accuracy.{code}")
+    assert judgement.measured[0].numbers["difference_pp"].value == -0.1
 
 
 @pytest.mark.parametrize(
@@ -149,20 +149,20 @@ def test_a_single_published_value_is_set_beside_one_more_run(claimed, verdict):
     """One more run may fall in [0.88, 0.92]: inside of the value's tolerance, outside of it, or neither."""
     judgement = judged(VALUE | claimed, tables())
     assert judgement.verdict == verdict
-    one_more = judgement.measured[1].numbers
-    assert (one_more["low"], one_more["high"]) == (pytest.approx(0.88, abs=1e-5), pytest.approx(0.92, abs=1e-5))
+    new = judgement.measured[1].numbers["new"]
+    assert (new.low, new.high) == (pytest.approx(0.88, abs=1e-5), pytest.approx(0.92, abs=1e-5))
     failed = [*tables().runs, run("mixed", 3, outcome="diverged", test_accuracy=None)]
     judgement = judged(VALUE | claimed, tables(runs=failed))
-    assert (judgement.verdict, judgement.reason.code) == ("inconclusive", "value.selection")
-    assert judged(VALUE | claimed, tables(runs=tables().runs[:5])).reason.code == "value.too_few_seeds"
+    assert (judgement.verdict, judgement.reason.code) == ("inconclusive", "claim.value.selection")
+    assert judged(VALUE | claimed, tables(runs=tables().runs[:5])).reason.code == "claim.value.too_few_seeds"
 
 
 @pytest.mark.parametrize(("quantity", "least", "most"), [("test_accuracy", 0, 1), ("test_loss", 0, math.inf)])
 def test_one_more_run_falls_within_what_can_be(quantity, least, most):
     far = [run("mixed", seed, **{quantity: value}) for seed, value in enumerate([0.1, 0.9, 0.95])]
-    one_more = judged(VALUE | {"quantity": quantity}, tables(runs=far)).measured[1].numbers
-    assert one_more["low"] == least
-    assert 1 <= one_more["high"] <= most
+    new = judged(VALUE | {"quantity": quantity}, tables(runs=far)).measured[1].numbers["new"]
+    assert new.low == least
+    assert 1 <= new.high <= most
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ V100, P100 = Hardware("nvidia_gpu", "V100", 7.0, memory_bytes=2**34), Hardware("
 def test_a_claim_is_judged_only_on_the_hardware_it_is_made_for(needs, hardware, fits):
     judgement = judged(TWICE | {"needs": needs}, tables(2.1, 2.5, hardware=hardware))
     assert judgement.verdict == ("reproduced" if fits else "not testable here")
-    assert judgement.reason.code == ("threshold.holds" if fits else "lack.hardware")
+    assert judgement.reason.code == ("claim.threshold.holds" if fits else "lack.hardware")
 
 
 ALONE = {

@@ -1,5 +1,7 @@
 """Runs and turns to tables: which variants meet, what their rows hold, and what is missing in them."""
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 from conftest import ENVIRONMENT, changed, epoch_records, planned_record, predictions, small_study, timed, timed_blocks
@@ -7,9 +9,10 @@ from conftest import ENVIRONMENT, changed, epoch_records, planned_record, predic
 from pipeline.comparison.comparable import check_comparable
 from pipeline.comparison.comparing import Measured, run_row, summarise, tabulate
 from pipeline.comparison.finished_runs import Run
-from pipeline.comparison.tables import PAIR_COLUMNS, RUN_COLUMNS, read_table, table_text
+from pipeline.comparison.tables import PAIR_COLUMNS, PAIRS, RUN_COLUMNS, RUNS, pair_cells, read_tables, table_text
 from pipeline.errors import InputError
 from pipeline.records.blocks import REPEAT
+from pipeline.statistics.intervals import Estimate
 from pipeline.statistics.speeds import speeds_of
 from pipeline.study.schema import RunKey
 
@@ -51,17 +54,17 @@ def test_every_variant_meets_the_baseline_of_its_benchmark_and_the_baseline_itse
         ("narrow", "float32", REPEAT, None),
     ]
     again = tables.pair("wide", REPEAT, "float32")
-    assert again.speedup_low < again.speedup < again.speedup_high
-    assert (again.speedup_low, again.speedup_high) == (again.sitting_low, again.sitting_high)  # chance has no other day
+    assert again.speedup.low < again.speedup.value < again.speedup.high
+    assert again.speedup == again.sitting  # chance has no other day
     pair = tables.pair("wide", "mixed", "float32")
-    assert pair.speedup_low < pair.sitting_low < pair.sitting_high < pair.speedup_high
+    assert pair.speedup.low < pair.sitting.low < pair.sitting.high < pair.speedup.high
 
 
 def test_further_pairs_have_a_baseline_of_their_own():
     settings = SETTINGS | {"further_pairs": [{"baseline": "float32_2x", "candidate": "mixed_2x"}]}
     tables = compare(small_study(comparison=settings))
     pair = tables.pair("wide", "mixed_2x", "float32_2x")
-    assert (pair.speedup, pair.num_candidates) == (pytest.approx(8), 1)  # 4 s against 0.5 s
+    assert (pair.speedup.value, pair.num_candidates) == (pytest.approx(8), 1)  # 4 s against 0.5 s
     assert tables.pair("narrow", "mixed_2x", "float32_2x") is None
     backwards = small_study(variants=dict(reversed(VARIANTS.items())))
     assert summarise(backwards, tables)["speedup"]["wide"] == 4  # whatever stands first, at the baseline's batch
@@ -90,9 +93,9 @@ def test_a_variant_with_another_learning_rate_has_the_speed_of_its_twin_and_an_a
         tables.pair("wide", name, "float32") for name in ("mixed_2x_scaled", "mixed_2x", "float32_scaled")
     )
     measured_as = study.measured_as("wide")
-    assert {scaled.speedup, twin.speedup} == {twin.speedup}
-    assert (scaled.difference_pp, twin.difference_pp) == (pytest.approx(5), 0)
-    assert (of_itself.speedup, of_itself.candidate_epoch_seconds) == (None, None)
+    assert scaled.speedup == twin.speedup
+    assert (scaled.difference_pp.value, twin.difference_pp.value) == (pytest.approx(5), 0)
+    assert (of_itself.speedup, of_itself.candidate_epoch_seconds) == (Estimate(), None)
     assert (scaled.candidate_step_seconds is None) == (measured_as["mixed_2x_scaled"] != "mixed_2x_scaled")
 
 
@@ -101,12 +104,12 @@ def test_turns_decide_about_speed_and_seeds_do_not():
     tables = compare(small_study(), finished(small_study(), epoch_records(99.0, 7.0)))
     pair = tables.pair("wide", "mixed", "float32")
     assert {row.epoch_seconds for row in tables.runs} == {7.0}
-    assert (pair.speedup, pair.num_launches, pair.num_turns) == (pytest.approx(4), 3, 6)
+    assert (pair.speedup.value, pair.num_launches, pair.num_turns) == (pytest.approx(4), 3, 6)
     assert (pair.baseline_epoch_seconds, pair.candidate_epoch_seconds) == pytest.approx((8.0, 2.0), rel=1e-6)
     recipe = small_study().benchmarks["wide"]  # whose last batch is smaller than a step
     share = recipe.batch_size / recipe.split.num_train_examples
     assert pair.candidate_step_seconds == pytest.approx(2.0 * share)
-    assert tables.pair("wide", "mixed_2x", "float32").epoch_speedup == pytest.approx(9 / 1.5)
+    assert tables.pair("wide", "mixed_2x", "float32").epoch_speedup.value == pytest.approx(9 / 1.5)
 
 
 def test_accuracies_are_paired_by_seed():
@@ -115,7 +118,7 @@ def test_accuracies_are_paired_by_seed():
         change(runs, "mixed", seed, scores={"test_accuracy": accuracy - 0.01})
         change(runs, "float32", seed, scores={"test_accuracy": accuracy})
     pair = compare(small_study(), runs).pair("wide", "mixed", "float32")
-    assert (pair.difference_pp, pair.baseline_accuracy) == (pytest.approx(-1.0), pytest.approx(0.91))
+    assert (pair.difference_pp.value, pair.baseline_accuracy) == (pytest.approx(-1.0), pytest.approx(0.91))
 
 
 def test_blocks_beside_another_process_on_the_gpu_are_counted():
@@ -131,10 +134,10 @@ def test_memory_is_that_of_turns_after_their_warm_up():
     runs = finished(small_study())
     change(runs, "mixed", 1, memory={"peak_bytes": 2**30})
     pair = compare(small_study(), runs, peaks={"mixed": 2**19}).pair("wide", "mixed", "float32")
-    assert (pair.memory_ratio, pair.memory_ratio_low, pair.memory_ratio_high) == pytest.approx((0.5, 0.5, 0.5))
+    assert astuple(pair.memory_ratio) == pytest.approx((0.5, 0.5, 0.5))
     assert pair.candidate_peak_bytes == pytest.approx(2**19)
     unknown = compare(small_study(), runs, peaks={"mixed": None}).pair("wide", "mixed", "float32")
-    assert (unknown.memory_ratio, unknown.candidate_peak_bytes) == (None, None)
+    assert (unknown.memory_ratio, unknown.candidate_peak_bytes) == (Estimate(), None)
 
 
 def test_what_is_missing_is_missing_in_its_row_and_the_rest_is_compared():
@@ -145,10 +148,10 @@ def test_what_is_missing_is_missing_in_its_row_and_the_rest_is_compared():
     tables = tabulate(study, runs, measured)
     accuracy_alone = tables.pair("wide", "mixed", "float32")
     assert (accuracy_alone.num_seeds, accuracy_alone.missing_candidate) == (2, "1")
-    assert (accuracy_alone.speedup, accuracy_alone.device) == (None, None)
+    assert (accuracy_alone.speedup, accuracy_alone.device) == (Estimate(), None)
     assert tables.pair("wide", "mixed_2x", "float32") is None
     speed_alone = tables.pair("narrow", "float32_2x", "float32")
-    assert (speed_alone.speedup, speed_alone.num_seeds) == (pytest.approx(2), 0)
+    assert (speed_alone.speedup.value, speed_alone.num_seeds) == (pytest.approx(2), 0)
     assert (speed_alone.outcome, speed_alone.reason) == (None, "no_runs")
     assert [hardware.kind for hardware in tables.hardware()] == ["cpu"]
 
@@ -158,10 +161,14 @@ def test_tables_read_as_they_were_written(tmp_path):
     study = small_study(variants=VARIANTS | {name: VARIANTS["mixed"] | {"loop": "custom"} for name in ("null", "true")})
     runs = {key: run for key, run in finished(study).items() if key != ("wide", "mixed", 1)}
     tables = compare(study, runs, spread=0.1)
-    for columns, rows in ((RUN_COLUMNS, tables.runs), (PAIR_COLUMNS, tables.pairs)):
-        path = tmp_path / "table.csv"
-        path.write_text(table_text(columns, map(vars, rows)))
-        assert read_table(path) == rows
+    texts = {
+        RUNS: table_text(RUN_COLUMNS, map(vars, tables.runs)),
+        PAIRS: table_text(PAIR_COLUMNS, map(pair_cells, tables.pairs)),
+    }
+    (tmp_path / "results").mkdir()
+    for path, text in texts.items():
+        (tmp_path / path).write_text(text)
+    assert read_tables(study, tmp_path) == tables
 
 
 @pytest.mark.parametrize(

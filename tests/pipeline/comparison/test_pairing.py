@@ -48,10 +48,10 @@ def test_the_tests_are_those_of_the_references(differences, outcome):
     assert found["p_equivalent"] == pytest.approx(ttost_paired(ours, theirs, -1.0, 1.0)[0])
     test = stats.ttest_rel(ours, theirs)
     assert found["p_different"] == pytest.approx(test.pvalue)
-    ends = (found["difference_low_pp"], found["difference_high_pp"])
-    assert ends == pytest.approx(tuple(test.confidence_interval(0.95)))
-    assert found["difference_pp"] == pytest.approx(np.mean(ours - theirs))
-    assert (found["baseline_accuracy"], found["candidate_accuracy"]) == pytest.approx((theirs.mean(), ours.mean()))
+    difference = found["difference"]
+    assert (difference.low, difference.high) == pytest.approx(tuple(test.confidence_interval(0.95)))
+    assert difference.value == pytest.approx(np.mean(ours - theirs))
+    assert (found["baseline_mean"], found["candidate_mean"]) == pytest.approx((theirs.mean(), ours.mean()))
 
 
 def test_variants_of_other_seeds_are_compared_unpaired():
@@ -149,7 +149,7 @@ def test_what_says_nothing_is_never_equivalent(theirs, ours, reason, outcome):
     found = beside(theirs, ours)
     assert (found["reason"], found["outcome"]) == (reason, outcome)
     if reason in ("identical", "one_class", "rounded", "too_few_seeds"):
-        assert (found["p_equivalent"], found["difference_low_pp"], found["num_seeds_needed"]) == (None, None, None)
+        assert (found["p_equivalent"], found["difference"].low, found["num_seeds_needed"]) == (None, None, None)
 
 
 def test_a_loss_has_no_chance_to_be_near():

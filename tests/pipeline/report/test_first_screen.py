@@ -1,28 +1,28 @@
 """What a reader sees first: the recommendation, and the rows of the tables."""
 
 import pytest
-from comparisons import CPU, ends, pair, run
+from comparisons import CPU, between, pair, run
 from conftest import small_study
 
 from pipeline.comparison.tables import Tables
 from pipeline.machine.hardware import Hardware
 from pipeline.records.blocks import REPEAT
-from pipeline.report.first_screen import variant_rows
+from pipeline.report.first_screen import Cell, columns, variant_rows
 from pipeline.report.peak import flops_of_step, share_of_peak
 from pipeline.report.recommendation import recommend
-from pipeline.report.reporting import columns
-from pipeline.sentences import Said, sentence
+from pipeline.statistics.intervals import Estimate
 from pipeline.study.policies import POLICIES
 from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
+from pipeline.words.sentences import Said, sentence
 
 H200 = Hardware("nvidia_gpu", "NVIDIA H200", 9.0, 150 * 10**9)
 BF16_CPU = Hardware("cpu", "Example CPU", cpu_features=("avx2", "avx512_bf16"))
 BOTH = ("mixed_float16", "mixed_bfloat16")
 EQUIVALENT = {"outcome": "equivalent", "margin_pp": 1.0}
-NO_SPEED = dict.fromkeys(("num_launches", "device", "device_kind")) | ends("speedup", None, None)
-NO_ACCURACY = {"num_seeds": 0, "outcome": None, "reason": "no_runs", "difference_pp": None}
-NO_ACCURACY |= {"difference_low_pp": None, "difference_high_pp": None, "candidate_accuracy": None}
+NO_SPEED = dict.fromkeys(("num_launches", "device", "device_kind")) | {"speedup": Estimate()}
+NO_ACCURACY = {"num_seeds": 0, "outcome": None, "reason": "no_runs", "difference_pp": Estimate()}
+NO_ACCURACY |= {"candidate_accuracy": None}
 
 
 def study(*policies: str, tf32: bool = False) -> Study:
@@ -41,13 +41,15 @@ def found(hardware=BF16_CPU, baselines=("float32",), **cells: dict) -> Tables:
     rows = [
         pair(hardware, baseline=baseline, candidate=name, **of) for baseline in baselines for name, of in cells.items()
     ]
-    again = pair(hardware, candidate=REPEAT, baseline_step_seconds=0.0214, **ends("speedup", 0.98, 1.02) | NO_ACCURACY)
+    again = pair(
+        hardware, candidate=REPEAT, baseline_step_seconds=0.0214, **NO_ACCURACY | {"speedup": between(0.98, 1.02)}
+    )
     return Tables([run(name, seed, hardware) for name in ("float32", *cells) for seed in range(3)], [*rows, again])
 
 
 def fast(low: float, high: float) -> dict:
-    middle = (low * high) ** 0.5
-    return ends("speedup", low, high) | {"sitting_low": 0.99 * middle, "sitting_high": 1.01 * middle}
+    speedup = between(low, high)
+    return {"speedup": speedup, "sitting": between(0.99 * speedup.value, 1.01 * speedup.value)}
 
 
 def advised(*asked) -> list:
@@ -63,7 +65,7 @@ def advised(*asked) -> list:
         ({"mixed_bfloat16": EQUIVALENT | fast(0.5, 0.7)}, ["slower", "accuracy.equivalent"]),
         ({"mixed_bfloat16": EQUIVALENT | fast(0.95, 1.6)}, ["open", "accuracy.equivalent"]),
         ({"mixed_float16": EQUIVALENT | fast(0.5, 0.7)}, ["no_arithmetic", "accuracy.equivalent"]),
-        ({"mixed_bfloat16": EQUIVALENT | ends("speedup", None, None, 1.5)}, ["no_interval", "accuracy.equivalent"]),
+        ({"mixed_bfloat16": EQUIVALENT | {"speedup": Estimate(1.5)}}, ["no_interval", "accuracy.equivalent"]),
         # Fast, and not known to be as accurate.
         ({"mixed_bfloat16": fast(1.2, 1.6) | {"num_seeds_needed": 12}}, ["faster", "accuracy.inconclusive"]),
         ({"mixed_bfloat16": fast(1.2, 1.6) | {"outcome": "different"}}, ["faster", "accuracy.different"]),
@@ -127,7 +129,7 @@ def test_what_differs_in_more_than_the_policy_of_products_is_no_advice(variant):
 def test_where_no_policy_is_clearly_faster_the_interval_is_that_of_the_fastest():
     said, *_ = recommend(study(*BOTH), found(mixed_float16=fast(0.9, 1.2), mixed_bfloat16=fast(0.95, 1.3)), "wide")
     assert (said.code, said.numbers["candidates"][0]) == ("advice.open", "mixed_bfloat16")
-    assert [said.numbers[name] for name in ("low", "high")] == [0.95, 1.3]
+    assert (said.numbers["fastest"].low, said.numbers["fastest"].high) == (0.95, 1.3)
 
 
 def test_other_work_that_spoils_the_speeds_is_said_with_what_to_do():
@@ -148,8 +150,8 @@ def test_on_a_gpu_with_tf32_the_advice_and_the_rows_stand_beside_it():
     rows = variant_rows(of_study, tables, "wide")
     assert [row.words for row in rows[:4]] == ["float32", "TF32", *BOTH]
     assert {row.group for row in rows[:4]} == {"same"}
-    assert [row.speed_beside_default[0] is not None for row in rows[:4]] == [False, False, True, True]
-    assert rows[2].speed[0] == pytest.approx(5.7, abs=0.01)
+    assert [row.speed_beside_default.value is not None for row in rows[:4]] == [False, False, True, True]
+    assert rows[2].speed.value == pytest.approx(5.7, abs=0.01)
 
 
 def test_rows_go_from_policy_to_policy_in_blocks_of_one_batch():
@@ -175,7 +177,7 @@ def test_rows_go_from_policy_to_policy_in_blocks_of_one_batch():
 
 def test_a_row_has_what_is_known_and_no_more():
     """A difference without an interval is none; memory without turns is the least of a whole run."""
-    cells = fast(1.2, 1.6) | {"difference_low_pp": None, "difference_high_pp": None, "num_seeds": 3}
+    cells = fast(1.2, 1.6) | {"difference_pp": Estimate(-0.1), "num_seeds": 3}
     tables = found(mixed_bfloat16=cells | {"candidate_step_seconds": 0.01})
     runs = [
         run("mixed_bfloat16", seed, peak_memory_bytes=size, resumed=resumed, outcome=outcome)
@@ -188,7 +190,7 @@ def test_a_row_has_what_is_known_and_no_more():
     ]
     baseline, row, *_ = variant_rows(study("mixed_bfloat16"), tables._replace(runs=runs), "wide")
     assert (baseline.step_seconds, row.step_seconds) == (0.0214, 0.01)
-    assert row.difference[1:] == (None, None)
+    assert row.cell("difference") == Cell()
     assert row.accuracy == 0.899  # over the seeds that the baseline completed too
     assert row.peak_bytes == 2 * 2**20
 

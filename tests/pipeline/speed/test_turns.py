@@ -12,7 +12,9 @@ from conftest import ENVIRONMENT, small_study
 from pipeline.records.blocks import REPEAT, Block
 from pipeline.speed import measuring, turns
 from pipeline.speed.turns import BLOCK_SECONDS, MIN_TURNS, balanced_orders
-from pipeline.statistics.speeds import MIN_LAUNCHES, Speeds
+from pipeline.statistics.circumstances import side_by_side
+from pipeline.statistics.contrasts import MIN_LAUNCHES
+from pipeline.statistics.speeds import Speeds, Turns
 
 VARIANTS = ["float32", REPEAT, "float32_2x", "mixed"]
 UNFINISHED = Path("so_far.json")
@@ -120,8 +122,8 @@ def test_turns_take_as_long_as_starting_until_the_budget_ends_it_from_the_third_
     found = Trainers(monkeypatch).measure(budget_seconds=50)
     assert {block.launch for block in found.blocks} == {1, 2, 3, 4, 5}
     assert max(block.turn for block in found.blocks) == 5
-    for budget_seconds, side_by_side, num_launches in ((1, True, 3), (30, True, 3), (1, False, 4)):
-        found = Trainers(monkeypatch).measure(budget_seconds=budget_seconds, side_by_side=side_by_side)
+    for budget_seconds, is_side_by_side, num_launches in ((1, True, 3), (30, True, 3), (1, False, 4)):
+        found = Trainers(monkeypatch).measure(budget_seconds=budget_seconds, side_by_side=is_side_by_side)
         assert (len(found.launches), found.ended_because) == (num_launches, "the budget is spent")
     found = Trainers(monkeypatch, startup_seconds=5.0).measure(budget_seconds=100)
     assert len(found.launches) == 3
@@ -158,7 +160,7 @@ def test_one_process_at_a_time_trains_all_its_blocks(monkeypatch):
     runs = [variant for variant, _ in itertools.groupby(block.variant for block in found.blocks)]
     assert len(runs) == 4 * len(VARIANTS) - 2  # one ends a launch and begins the next, twice
     in_turns = Trainers(monkeypatch).measure().blocks
-    read = [Speeds(blocks, "float32", 40, 10).side_by_side for blocks in (in_turns, found.blocks, ())]
+    read = [side_by_side(blocks) for blocks in (in_turns, found.blocks, ())]
     assert read == [True, False, False]
 
 
@@ -207,7 +209,7 @@ def test_what_finds_no_memory_beside_the_others_is_tried_alone_and_not_taken_for
     assert {block.outcome for block in found.blocks} == {"completed"}
     assert {block.variant for block in found.blocks if block.launch == 1} == set(VARIANTS)
     assert len({(block.launch, block.turn, block.variant) for block in found.blocks}) == len(found.blocks)
-    assert Speeds(found.blocks, "float32", 40, 10).speedup("float32", "mixed").low is not None
+    assert Speeds(Turns(found.blocks, "float32", 40, 10)).speedup("float32", "mixed").low is not None
 
 
 @pytest.mark.parametrize("outcome", ["out_of_memory", "diverged", "too_slow"])
@@ -224,9 +226,9 @@ def test_without_its_baseline_a_measurement_ends(monkeypatch):
     found = Trainers(monkeypatch, {"float32": "out_of_memory"}).measure()
     assert found.ended_because == "the baseline does not train"
     assert all(block.turn == 0 for block in found.blocks)
-    speeds = Speeds(found.blocks, "float32", 40, 10)
+    speeds = Speeds(Turns(found.blocks, "float32", 40, 10))
     assert (speeds.variants, speeds.baseline_seconds) == ([], [])
-    assert speeds.speedup("float32", "mixed").ratio is None
+    assert speeds.speedup("float32", "mixed").value is None
     assert speeds.epoch_seconds("float32") is None
 
 
@@ -238,7 +240,7 @@ def test_a_baseline_however_slow_shares_its_turns_with_every_variant(monkeypatch
     trainers = Trainers(monkeypatch, speeds={name: speed / seconds for name, speed in speeds.items()})
     budget_seconds = 400 * seconds
     found = trainers.measure(budget_seconds=budget_seconds, side_by_side=side_by_side)
-    measured = Speeds(found.blocks, "float32", 40, 10)
+    measured = Speeds(Turns(found.blocks, "float32", 40, 10))
     turns_of = {
         name: {(block.launch, block.turn) for block in found.blocks if block.turn and block.variant == name}
         for name in VARIANTS

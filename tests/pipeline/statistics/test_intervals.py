@@ -9,14 +9,14 @@ from pipeline.statistics import intervals
 
 
 def test_a_memory_that_repeats_has_an_interval_of_one_point():
-    assert intervals.mean([2.0, 2.0, 2.0]) == intervals.Mean(mean=2.0, low=2.0, high=2.0, new_low=2.0, new_high=2.0)
+    assert intervals.mean([2.0, 2.0, 2.0]) == intervals.one_more([2.0, 2.0, 2.0]) == intervals.Estimate(2.0, 2.0, 2.0)
 
 
 @pytest.mark.parametrize("num_seeds", [0, 1, 2])
 def test_too_few_seeds_give_no_interval(num_seeds):
     found = intervals.mean([1.0, 2.0][:num_seeds])
     assert (found.low, found.high) == (None, None)
-    assert (found.mean is None) == (num_seeds == 0)
+    assert (found.value is None) == (num_seeds == 0)
 
 
 @pytest.mark.parametrize("num_seeds", [3, 5, 10])
@@ -25,9 +25,10 @@ def test_means_and_new_values_agree_with_a_regression_on_a_constant(num_seeds):
     frame = sm.OLS(values, np.ones(num_seeds)).fit().get_prediction([1.0]).summary_frame(alpha=0.05)
     result = intervals.mean(values)
     expected = (frame["mean"][0], frame["mean_ci_lower"][0], frame["mean_ci_upper"][0])
-    assert (result.mean, result.low, result.high) == pytest.approx(expected, abs=1e-9)
+    assert (result.value, result.low, result.high) == pytest.approx(expected, abs=1e-9)
     expected = (frame["obs_ci_lower"][0], frame["obs_ci_upper"][0])
-    assert (result.new_low, result.new_high) == pytest.approx(expected, abs=1e-9)
+    new = intervals.one_more(values)
+    assert (new.low, new.high) == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_proportion_by_hand():

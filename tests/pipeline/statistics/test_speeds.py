@@ -8,15 +8,9 @@ import pytest
 from conftest import small_study, timed_blocks
 
 from pipeline.records.blocks import REPEAT, Block, besides_images
-from pipeline.speed.measuring import is_settled
-from pipeline.statistics.speeds import (
-    ONE,
-    Speeds,
-    contrast,
-    launch_effects,
-    launch_spread,
-    speeds_of,
-)
+from pipeline.speed.measuring import half_width, is_settled
+from pipeline.statistics.contrasts import contrast, launch_effects, launch_spread
+from pipeline.statistics.speeds import ONE, speeds_of
 
 
 def test_an_epoch_pays_once_for_a_call_of_prediction():
@@ -54,22 +48,22 @@ def test_the_interval_rests_on_how_launches_differ():
     spread, freedom = launch_spread(effects)
     assert (spread, freedom) == (pytest.approx(0.01 * math.sqrt(2)), 2)
     ratio = contrast(effects, [1, -1]).ratio
-    assert ratio.ratio == pytest.approx(math.exp(0.5))
+    assert ratio.value == pytest.approx(math.exp(0.5))
     half = 4.30265 * 0.01 * math.sqrt(2) * math.sqrt(2 / 3)
     assert (math.log(ratio.low), math.log(ratio.high)) == pytest.approx((0.5 - half, 0.5 + half), abs=1e-4)
-    speeds = Speeds(timed_blocks(small_study(), "wide", {}, spread=0.01), "float32", 40, 10)
+    speeds = speeds_of(small_study(), "wide", timed_blocks(small_study(), "wide", {}, spread=0.01))
     assert speeds.log_speedup("mixed", "mixed") == ONE  # two that are measured as one
 
 
 def test_speed_has_an_interval_from_three_launches_on_and_memory_from_two():
     blocks = timed_blocks(small_study(), "wide", {}, spread=0.01)
     of_two, of_three = (
-        Speeds([block for block in blocks if block.launch <= number], "float32", 40, 10) for number in (2, 3)
+        speeds_of(small_study(), "wide", [block for block in blocks if block.launch <= number]) for number in (2, 3)
     )
     for speeds, has_interval in ((of_two, False), (of_three, True)):
         ratio = speeds.speedup("float32", "mixed")
-        assert ratio.ratio == pytest.approx(1, rel=0.05)
-        found = (ratio.low, ratio.high, speeds.half_width())
+        assert ratio.value == pytest.approx(1, rel=0.05)
+        found = (ratio.low, ratio.high, half_width(speeds))
         assert [value is not None for value in found] == [has_interval] * 3
         assert speeds.memory_ratio("float32", "mixed").high is not None
 
@@ -84,9 +78,9 @@ def test_a_block_beside_another_process_on_the_gpu_tells_nothing_of_speed():
         for block in blocks
     ]
     alone, beside = speeds_of(study, "wide", blocks), speeds_of(study, "wide", shared)
-    assert beside.speedup("float32", "mixed").ratio == pytest.approx(alone.speedup("float32", "mixed").ratio, rel=0.02)
+    assert beside.speedup("float32", "mixed").value == pytest.approx(alone.speedup("float32", "mixed").value, rel=0.02)
     shared = [b.model_copy(update={"num_gpu_processes": 2}) if b.variant == "mixed" else b for b in blocks]
-    assert speeds_of(study, "wide", shared).speedup("float32", "mixed").ratio is None
+    assert speeds_of(study, "wide", shared).speedup("float32", "mixed").value is None
 
 
 def blocks_with(study, changes, num_launches=4):
@@ -113,19 +107,19 @@ def test_a_measurement_settles_where_every_interval_is_narrow(varies_by, settled
     study = small_study()
     blocks = blocks_with(study, {"mixed": lambda launch: 4.0 * math.exp(varies_by * (-1) ** launch / 2)})
     assert is_settled(study, "wide", blocks) is settled
-    assert (speeds_of(study, "wide", blocks).half_width() <= 0.05) is settled
+    assert (half_width(speeds_of(study, "wide", blocks)) <= 0.05) is settled
 
 
 def test_a_measurement_does_not_settle_before_its_fourth_launch():
     study = small_study()
-    assert speeds_of(study, "wide", blocks_with(study, {}, 3)).half_width() < 0.05
+    assert half_width(speeds_of(study, "wide", blocks_with(study, {}, 3))) < 0.05
     assert [is_settled(study, "wide", blocks_with(study, {}, number)) for number in (2, 3, 4)] == [False, False, True]
 
 
 def test_the_baseline_over_itself_stands_for_variants_that_are_not_there():
     study = small_study()
     blocks = [block for block in blocks_with(study, {}) if block.variant in ("float32", REPEAT)]
-    assert speeds_of(study, "wide", blocks).half_width() < 0.05
+    assert half_width(speeds_of(study, "wide", blocks)) < 0.05
 
 
 def test_memory_is_not_that_of_a_launch_that_compiled_what_others_found():

@@ -11,7 +11,15 @@ from conftest import REPOSITORY, write_arrays
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.store import identity
-from pipeline.store.identity import TRAINING, EditedError, check_current, check_read, of_numerics, of_runs, of_speed
+from pipeline.store.identity import (
+    TRAINING_CODE,
+    EditedError,
+    check_current,
+    check_read,
+    of_numerics,
+    of_runs,
+    of_speed,
+)
 from pipeline.store.kept import obtain
 from pipeline.store.plan import check_packages, made_otherwise, missing_runs, stopped_once, unmade
 from pipeline.study.policies import POLICIES
@@ -240,4 +248,4 @@ def test_a_run_is_not_sealed_if_its_process_has_read_another_row_of_its_policy(m
     row = POLICIES[found.variants[key.variant].policy]
     monkeypatch.setitem(POLICIES, found.variants[key.variant].policy, row._replace(variables="float16"))
     with pytest.raises(EditedError, match=r"pipeline/study/policies\.py was edited"):
-        check_read(found, "mnist_dense", TRAINING, of)
+        check_read(found, "mnist_dense", TRAINING_CODE, of)

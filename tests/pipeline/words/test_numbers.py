@@ -1,10 +1,9 @@
 import pytest
 
-from pipeline.numbers import (
+from pipeline.words.numbers import (
     decimals,
     digits,
     duration,
-    estimate,
     interval,
     mean_and_spread,
     number,
@@ -22,15 +21,15 @@ def test_numbers_are_read_and_words_stay():
     assert tuple(map(number, values)) == told
 
 
-def test_an_estimate_has_a_minus_sign_and_its_interval_or_says_that_it_has_none():
-    assert estimate(-0.123, -0.4, 0.16, "+.2f", " pp") == "−0.12 pp [−0.40, +0.16]"
-    assert estimate(1.5, None, None, ".2f", "×") == "1.50× (no interval)"
-    assert estimate(None, None, None, ".2f", "×") == "unknown"
-    assert interval(-0.0, 0.0, ".3g") == "[0, 0]"
+def test_an_interval_has_a_true_minus_sign_or_says_that_there_is_none():
+    assert interval({"low": -0.4, "high": 0.16}, "+.2f") == "[−0.40, +0.16]"
+    assert interval({"low": 0.002, "high": 0.5}, ".1f", 100) == "[0.2, 50.0]"
+    assert interval({"low": None, "high": None}, ".2f") == "(no interval)"
+    assert interval({"low": -0.0, "high": 0.0}, ".3g") == "[0, 0]"
 
 
 def test_what_rounds_to_zero_has_no_sign():
-    assert estimate(-0.001, -0.1, 0.001, "+.2f", " pp") == "0.00 pp [−0.10, 0.00]"
+    assert interval({"low": -0.1, "high": 0.001}, "+.2f") == "[−0.10, 0.00]"
     assert [decimals(value, ".1f") for value in (-0.04, -0.06, -10.0)] == ["0.0", "−0.1", "−10.0"]
     assert [number(-0.0), decimals(-2e-5, ".1g")] == ["0", "−2e−05"]
 

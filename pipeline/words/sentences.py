@@ -1,7 +1,7 @@
 """Turn findings into sentences.
 
 Functions that decide name a sentence by its code; functions that report write it out. Each code names a
-template in `pipeline/report/sentences.yaml`.
+template in `pipeline/words/sentences.yaml`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline import numbers
+from pipeline.words import numbers
 
 if TYPE_CHECKING:
     import jinja2
 
-SENTENCES = Path(__file__).parent / "report" / "sentences.yaml"
+SENTENCES = Path(__file__).parent / "sentences.yaml"
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 import pytest
 
-from pipeline.claims.numerics_claims import facts_said, sample_said, trial_said
 from pipeline.numerics.facts import TRIALS, fact_names
-from pipeline.sentences import Said, sentence, sentences
+from pipeline.numerics.in_words import facts_said, sample_said
+from pipeline.statistics.intervals import proportion
+from pipeline.words.sentences import Said, sentence, sentences
 
 BOTH = ("mnist_dense", "cifar100_resnet9")
 
@@ -50,9 +51,13 @@ def test_a_sample_is_said_with_its_interval(values, told):
 def test_a_trial_is_said_as_it_is_asked():
     told = {"accuracies": [0.4, 0.6], "float32_accuracies": [0.9, 0.9], "num_trained": 0, "num_trials": 2}
     by_name = {trial.name: trial._asdict() for trial in TRIALS}
-    asked = [sentence(Said("asked.trial", trial | {"trains": True, "shortfall": 0.05})) for trial in by_name.values()]
+    asked = [
+        sentence(Said("claim.trial.asked", trial | {"trains": True, "shortfall": 0.05})) for trial in by_name.values()
+    ]
     assert len(set(asked)) == len(TRIALS)
-    found = sentence(trial_said(by_name["adam_epsilon_1e-3.float16"] | told))
+    found = sentence(
+        Said("claim.trial.measured", by_name["adam_epsilon_1e-3.float16"] | told | {"share": proportion(0, 2)})
+    )
     assert found == (
         "Adam with epsilon 0.001 in float16 trains at 0 of 2 seeds (share [0, 84] %). "
         "Accuracy: 40.0 to 60.0 %; in float32, 90.0 %."

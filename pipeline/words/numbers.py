@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from statistics import mean, stdev
 from typing import Any
@@ -61,16 +61,17 @@ def digits(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:#.3g}"
 
 
-def interval(low: float | None, high: float | None, how: str) -> str:
-    """Write both ends of an interval in the format `how`, as in "[−0.40, +0.16]"."""
+def interval(estimate: Any, how: str, factor: float = 1.0) -> str:
+    """Write the ends of an interval, times `factor`, in the format `how`, as in "[−0.40, +0.16]".
+
+    Args:
+        estimate: an object or a mapping with `low` and `high`, which may be None.
+    """
+    fields = estimate if isinstance(estimate, Mapping) else vars(estimate)
+    low, high = fields["low"], fields["high"]
     if low is None or high is None:
         return NO_INTERVAL
-    return f"[{decimals(low, how)}, {decimals(high, how)}]"
-
-
-def estimate(value: float | None, low: float | None, high: float | None, how: str, unit: str) -> str:
-    """Write a value and its interval, as in "−0.12 pp [−0.40, +0.16]"."""
-    return "unknown" if value is None else f"{decimals(value, how)}{unit} {interval(low, high, how)}"
+    return f"[{decimals(factor * low, how)}, {decimals(factor * high, how)}]"
 
 
 def mean_and_spread(values: Sequence[float], num_decimals: int = 2, scale: float = 1.0) -> str:

@@ -1,0 +1,410 @@
+"""Judge each kind of claim: about speed, memory and accuracy of runs, and about 16-bit arithmetic.
+
+A kind is a class in `KINDS`, with its sentences under `claim.<kind>` in sentences.yaml.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from statistics import fmean
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from pipeline.claims.claim import (
+    BaseClaim,
+    EvidenceKind,
+    Judgement,
+    NotTestableError,
+    PairClaim,
+    SpeedClaim,
+    Threshold,
+    ThresholdClaim,
+    VariantClaim,
+    Verdict,
+)
+from pipeline.claims.evidence import Evidence
+from pipeline.comparison.tables import Row
+from pipeline.numerics.facts import SAMPLES, SHORTFALL, TRIALS, Value, is_measured
+from pipeline.numerics.in_words import facts_said, sample_said
+from pipeline.records.blocks import REPEAT
+from pipeline.statistics.another_day import reach
+from pipeline.statistics.circumstances import MAX_OTHER_CPU_SHARE, is_busy
+from pipeline.statistics.equivalence import is_beyond, is_decided, margin_means_something
+from pipeline.statistics.intervals import MIN_SEEDS, Estimate, mean, one_more, proportion
+from pipeline.study.configuration import PositiveFloat
+from pipeline.words.sentences import Said
+
+
+class SpeedupClaim(SpeedClaim, ThresholdClaim):
+    """Claim that the speedup of `candidate` over `baseline`, by default the study's, is at least or at most some value.
+
+    `existential` means that the source says only that such a speedup is possible. A single counterexample does not
+    refute that.
+    """
+
+    kind: Literal["speedup"]
+    with_validation: bool = False  # the source timed whole epochs
+    existential: bool = False
+
+    @property
+    def asked(self) -> Said:
+        return self.say("asked", **self.names, **self.threshold._asdict(), whole=self.with_validation)
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        judgement = self._by_speedup(evidence)
+        if not self.existential or judgement.verdict not in ("in direction only", "not reproduced"):
+            return judgement
+        return self.judgement("inconclusive", self.say("existential"), judgement.measured, Said("more.case"))
+
+    def _by_speedup(self, evidence: Evidence) -> Judgement:
+        """Judge by the interval of the speedup.
+
+        Speeds measured on a busy machine decide nothing. If the baseline's two processes differ by at least as much as
+        candidate and baseline, chance may explain a claimed effect, and the claim stays open. A claim of no effect
+        needs no such check. If the claimed effect, or the distance from the threshold, is smaller than day-to-day
+        variation, more launches can't settle the claim.
+        """
+        pair, threshold, more = self.pair(evidence), self.threshold, Said("more.launches")
+        ratio: Estimate = pair.epoch_speedup if self.with_validation else pair.speedup
+        measured = []
+        if ratio.value is not None:
+            names = {"candidate": pair.candidate, "baseline": pair.baseline, "num_launches": pair.num_launches}
+            measured = [self.say("measured", **names, ratio=ratio, whole=self.with_validation)]
+        if is_busy(pair.other_cpu_share):
+            busy = self.say("busy", share=pair.other_cpu_share, most=MAX_OTHER_CPU_SHARE)
+            return self.judgement("inconclusive", busy, measured, Said("more.quiet"))
+        lack = self.say("no_interval", num_launches=pair.num_launches or 0)
+        judgement = self.by_threshold(threshold, ratio, measured, lack, more, has_direction=True)
+        again = evidence.tables.pair(self.benchmark, REPEAT, evidence.study.comparison.baseline)
+        says_effect = threshold.limit >= 1 if threshold.is_least else threshold.limit < 1
+        holds = judgement.verdict in ("reproduced", "in direction only")
+        if says_effect and holds and again and is_off_one(again.speedup) and _size(ratio) <= _size(again.speedup):
+            return self.judgement("inconclusive", self.say("chance", ratio=again.speedup), measured, more)
+        days = reach(evidence.study.benchmarks[self.benchmark].sitting_spread)
+        if judgement.verdict != "inconclusive" or ratio.value is None:
+            return judgement
+        if ratio.has_interval and 0 < abs(math.log(threshold.limit)) <= days:
+            reason = self.say("out_of_reach", days=math.expm1(days), size=abs(threshold.limit - 1))
+            return self.judgement("inconclusive", reason, measured, Said("more.machines"))
+        if abs(math.log(ratio.value / threshold.limit)) <= days:
+            return judgement.model_copy(update={"would_change": Said("more.machines")})
+        return judgement
+
+
+def is_off_one(ratio: Estimate) -> bool:
+    """Tell whether the whole interval of a ratio lies on one side of 1."""
+    return ratio.lies_above(1) or ratio.lies_below(1)
+
+
+def _size(ratio: Estimate) -> float:
+    return abs(math.log(ratio.value or 1.0))
+
+
+class MemoryClaim(SpeedClaim, ThresholdClaim):
+    """Claim that `candidate` needs at most a given multiple of the baseline's peak memory, each at its own batch."""
+
+    kind: Literal["memory"]
+    baseline: None = None
+    at_most: PositiveFloat
+
+    @property
+    def asked(self) -> Said:
+        return self.say("asked", **self.names, **self.threshold._asdict())
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        pair = self.pair(evidence)
+        ratio: Estimate = pair.memory_ratio
+        measured = [self.say("measured", candidate=pair.candidate, baseline=pair.baseline, ratio=ratio)]
+        known = measured if ratio.value is not None else []
+        lack, more = self.say("no_interval"), Said("more.launches")
+        return self.by_threshold(self.threshold, ratio, known, lack, more, has_direction=True)
+
+
+class AccuracyClaim(PairClaim):
+    """Claim that `candidate` and `baseline`, by default the study's, reach the same test accuracy."""
+
+    kind: Literal["same_accuracy"]
+
+    @property
+    def asked(self) -> Said:
+        return self.say("asked", **self.names)
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        pair = self.pair(evidence)
+        if pair.reason == "no_runs":
+            names = {"benchmark": self.benchmark, "variant": self.candidate}
+            raise NotTestableError(Said("lack.runs", names), Said("remedy.variant", names))
+        verdict, reason = judge_equivalence(pair)
+        numbers = accuracy_numbers(pair)
+        measured = [] if pair.difference_pp.value is None else [self.say("measured", **numbers)]
+        return self.judgement(verdict, self.say(reason, **numbers), measured, Said("more.seeds"))
+
+
+ACCURACY_NUMBERS = (
+    *("candidate", "baseline", "num_seeds", "baseline_accuracy", "candidate_accuracy", "difference_pp"),
+    *("margin_pp", "p_different", "p_equivalent", "p_beyond_margin"),
+    *("outcome", "reason", "num_candidates", "num_seeds_needed"),
+    *("num_failed_candidate", "num_failed_baseline", "num_diverged_candidate", "num_diverged_baseline"),
+)
+
+
+def accuracy_numbers(pair: Row) -> dict[str, Any]:
+    """Return the values that sentences about a pair's accuracy use."""
+    return {name: getattr(pair, name) for name in ACCURACY_NUMBERS}
+
+
+def judge_equivalence(pair: Row) -> tuple[Verdict, str]:
+    """Judge by the equivalence test, unless runs diverged or the test decides nothing. Also name the reason."""
+    diverged, baseline_diverged = pair.num_diverged_candidate or 0, pair.num_diverged_baseline or 0
+    if diverged and baseline_diverged and (proportion(diverged, diverged + baseline_diverged).low or 0.0) <= 0.5:
+        return "inconclusive", "each_diverged"
+    if diverged:
+        return "not reproduced", "diverged"
+    if pair.reason is None and is_beyond(pair.p_beyond_margin):
+        return "not reproduced", "beyond"
+    if pair.reason is None and is_decided(pair.outcome, pair.p_beyond_margin):
+        return "reproduced", "equivalent"
+    return "inconclusive", pair.reason or pair.outcome
+
+
+class ValueClaim(VariantClaim):
+    """Claim that one run gave `value` ± `tolerance`: an accuracy in [0, 1] or a loss."""
+
+    kind: Literal["value"]
+    quantity: Literal["test_accuracy", "test_loss", "validation_accuracy"]
+    value: float
+    tolerance: PositiveFloat
+
+    @property
+    def asked(self) -> Said:
+        return self.say(
+            "asked", **self.model_dump(include={"candidate", "benchmark", "quantity", "value", "tolerance"})
+        )
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        """Compare the published value ± tolerance with the 95 % prediction interval of one more run here.
+
+        Noisy runs give a wide interval. An interval that lies partly inside the tolerance decides nothing.
+        """
+        runs, more = self.runs(evidence), Said("more.runs")
+        values = [getattr(run, self.quantity) for run in runs if run.outcome == "completed"]
+        # Losses, and accuracies on a validation set of unknown size, count as not rounded.
+        is_rounded = self.quantity == "test_accuracy"
+        new = one_more(values, max((1 / run.num_test_examples for run in runs if is_rounded), default=0.0))
+        counts = {"num_completed": len(values), "num_runs": len(runs)}
+        if new.value is None:
+            return self.judgement("inconclusive", self.say("none"), would_change=more)
+        measured = [self.say("measured", quantity=self.quantity, mean=new.value, num_completed=len(values))]
+        if new.low is None or new.high is None:
+            lack = self.say("too_few_seeds", num_completed=len(values), num_needed=MIN_SEEDS)
+            return self.judgement("inconclusive", lack, measured, more)
+        most = math.inf if self.quantity == "test_loss" else 1.0  # few noisy runs give an impossibly wide interval
+        new_low, new_high = max(new.low, 0.0), min(new.high, most)
+        measured.append(self.say("one_more_run", quantity=self.quantity, new=Estimate(new.value, new_low, new_high)))
+        if len(values) < len(runs):
+            return self.judgement("inconclusive", self.say("selection", **counts), measured, more)
+        low, high = self.value - self.tolerance, self.value + self.tolerance
+        if low <= new_low and new_high <= high:
+            return self.judgement("reproduced", self.say("holds"), measured)
+        if new_low > high or new_high < low:
+            return self.judgement("not reproduced", self.say("misses"), measured)
+        is_wide = new_high - new_low > _MUCH * self.tolerance
+        return self.judgement("inconclusive", self.say("wide" if is_wide else "inside"), measured, more)
+
+
+_MUCH = 10  # times the tolerance: a wider interval excludes little
+
+
+class LateSkipsClaim(VariantClaim, ThresholdClaim):
+    """Claim that the loss scale skips at most a given percentage of the steps after the first epoch."""
+
+    unit = " %"
+    kind: Literal["late_skips"]
+
+    @property
+    def asked(self) -> Said:
+        return self.say("asked", candidate=self.candidate, benchmark=self.benchmark, **self.threshold._asdict())
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        counted = [run for run in self.runs(evidence) if run.num_late_steps is not None]
+        more = Said("more.steps")
+        if not counted:
+            return self.judgement("inconclusive", self.say("none"), would_change=more)
+        num_skips, num_steps = (sum(getattr(run, f"num_late_{what}") for run in counted) for what in ("skips", "steps"))
+        share = proportion(num_skips, num_steps)
+        measured = [self.say("measured", part=num_skips, total=num_steps, share=share)]
+        return self.by_threshold(self.threshold, share.mapped(_percent), measured, more, more)
+
+
+def _percent(share: float) -> float:
+    return 100 * share
+
+
+# Outcomes that contradict a claimed outcome. A run that diverged had enough memory. A slow run shows nothing.
+CONTRARY = {"completed": ("out_of_memory",), "out_of_memory": ("completed", "diverged")}
+
+
+class OutcomeClaim(VariantClaim):
+    """Claim that every run of `candidate` ends with `outcome`."""
+
+    kind: Literal["outcome"]
+    outcome: Literal["completed", "out_of_memory"]
+
+    @property
+    def asked(self) -> Said:
+        return self.say("asked", **self.model_dump(include={"candidate", "benchmark", "outcome"}))
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        """Judge how runs ended. A run that was too slow decides nothing. A run that diverged did not lack memory."""
+        outcomes = Counter(run.outcome for run in self.runs(evidence))
+        measured = [
+            self.say("measured", candidate=self.candidate, outcome=outcome, count=count)
+            for outcome, count in outcomes.items()
+        ]
+        if outcomes.keys() == {self.outcome}:
+            return self.judgement("reproduced", self.say("all"), measured)
+        if all(outcome in CONTRARY[self.outcome] for outcome in outcomes):
+            return self.judgement("not reproduced", self.say("none"), measured)
+        reason = self.say("some" if outcomes[self.outcome] else "unclear")
+        return self.judgement("inconclusive", reason, measured, Said("more.alike"))
+
+
+TRIED = Said("remedy.tried")
+MORE = Said("more.tries")
+
+
+def _numerics(evidence: Evidence, part: str) -> Any:
+    """Return a part of what the numerics stage found. Raise `NotTestableError` if the stage was not run."""
+    if evidence.numerics is None:
+        raise NotTestableError(Said("lack.numerics"), Said("remedy.numerics"))
+    return evidence.numerics[part]
+
+
+class FactClaim(BaseClaim):
+    """Claim that the numerics stage finds exactly the values given in `quantities`."""
+
+    kind: Literal["fact"]
+    quantities: Annotated[dict[str, Value], Field(min_length=1)]
+
+    @property
+    def asked(self) -> Said:
+        return self.say("asked")
+
+    @property
+    def evidence(self) -> EvidenceKind:
+        """Return "measured" if every quantity is measured on a device, else "counted"."""
+        return "measured" if all(map(is_measured, self.quantities)) else "counted"
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        facts: Mapping[str, Value] = _numerics(evidence, "facts")
+        if any(name not in facts for name in self.quantities):
+            raise NotTestableError(Said("lack.fact"), Said("remedy.numerics"))
+        measured = facts_said({name: facts[name] for name in self.quantities})
+        # Facts about range are texts, such as "inf": JSON has no infinity.
+        if any(str(facts[name]) != str(value) for name, value in self.quantities.items()):
+            return self.judgement("not reproduced", self.say("misses"), measured)
+        return self.judgement("reproduced", self.say("holds"), measured)
+
+
+class TrialClaim(BaseClaim):
+    """Claim that an optimizer trains at more than half of the seeds, or fails at more than half."""
+
+    kind: Literal["trial"]
+    trial: str
+    trains: bool
+
+    @property
+    def asked(self) -> Said:
+        trial = next(trial for trial in TRIALS if trial.name == self.trial)
+        return self.say("asked", **trial._asdict(), trains=self.trains, shortfall=SHORTFALL)
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        trials = _numerics(evidence, "trials")
+        trial = next((trial for trial in trials if trial["name"] == self.trial), None)
+        if trial is None:
+            raise NotTestableError(Said("lack.trial"), TRIED)
+        share, float32 = proportion(trial["num_trained"], trial["num_trials"]), fmean(trial["float32_accuracies"])
+        measured = [Said("claim.trial.measured", {**trial, "share": share})]
+        if not margin_means_something(100 * SHORTFALL, float32):
+            return self.judgement("inconclusive", self.say("near_chance", accuracy=float32), measured, MORE)
+        threshold = Threshold(50, is_least=self.trains, unit=" % of seeds")
+        return self.by_threshold(threshold, share.mapped(_percent), measured, MORE, MORE)
+
+
+class SampleClaim(ThresholdClaim):
+    """Claim that the mean of a numerics experiment, or a counted fact, is at least or at most a threshold."""
+
+    kind: Literal["sample"]
+    sample: str
+
+    @property
+    def is_counted(self) -> bool:
+        return self.sample.partition(".")[0] not in SAMPLES
+
+    @property
+    def threshold(self) -> Threshold:
+        unit = "" if self.is_counted else SAMPLES[self.sample.partition(".")[0]]
+        return super().threshold._replace(unit=unit)
+
+    @property
+    def asked(self) -> Said:
+        name, _, benchmark = self.sample.partition(".")
+        return self.say(f"asked.{name}", benchmark=benchmark, **self.threshold._asdict())
+
+    @property
+    def evidence(self) -> EvidenceKind:
+        return "counted" if self.is_counted else "measured"
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        return self._counted(evidence) if self.is_counted else self._measured(evidence)
+
+    def _counted(self, evidence: Evidence) -> Judgement:
+        value = _numerics(evidence, "facts").get(self.sample)
+        if value is None:
+            raise NotTestableError(Said("lack.fact"), Said("remedy.numerics"))
+        exactly = Estimate(float(value), float(value), float(value))
+        return self.by_threshold(self.threshold, exactly, facts_said({self.sample: value}), MORE, MORE)
+
+    def _measured(self, evidence: Evidence) -> Judgement:
+        values = _numerics(evidence, "samples").get(self.sample)
+        if not values:
+            raise NotTestableError(Said("lack.trial"), TRIED)
+        measured = [sample_said(self.sample, values)]
+        if len(values) == 1 or len(set(values)) > 1:
+            lack = self.say("no_interval", num_tries=len(values))
+            return self.by_threshold(self.threshold, mean(values), measured, lack, MORE)
+        # All tries agree, so their mean's interval has no width. The lower bound on the share that agrees decides.
+        holds, share = self.threshold.holds(values[0]), proportion(len(values), len(values)).low or 0.0
+        numbers = {"num_tries": len(values), "value": values[0], "holds": holds, "share": share}
+        reason = self.say("all_alike", **numbers, **self.threshold._asdict())
+        if share <= 0.5:
+            return self.judgement("inconclusive", reason, measured, MORE)
+        return self.judgement("reproduced" if holds else "not reproduced", reason, measured)
+
+
+class UntestedClaim(BaseClaim):
+    """Hold a claim that no study here tests, the reason, and what would make it testable."""
+
+    kind: Literal["untested"]
+    reason: str
+    testable_by: str
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        remedy = self.say("remedy", testable_by=self.testable_by)
+        return self.judgement("not testable here", self.say("reason", reason=self.reason), would_change=remedy)
+
+
+KINDS = (
+    SpeedupClaim
+    | MemoryClaim
+    | AccuracyClaim
+    | ValueClaim
+    | LateSkipsClaim
+    | OutcomeClaim
+    | FactClaim
+    | TrialClaim
+    | SampleClaim
+    | UntestedClaim
+)
+Claim = Annotated[KINDS, Field(discriminator="kind")]

@@ -1,0 +1,1 @@
+"""Turn findings into words: every sentence, with numbers and names as people write them."""
