@@ -14,13 +14,14 @@ from pathlib import Path
 from pipeline.advice.proposal import YOURS, choose_size, model_values, propose
 from pipeline.data.datasets import read_description
 from pipeline.files import yaml_files
+from pipeline.files.places import PARAMS
 from pipeline.machine.engine_choice import choose_engine
 from pipeline.machine.environment import installed_engine
 from pipeline.machine.processes import call
 from pipeline.study.benchmark import OWN_MODELS
 from pipeline.study.configuration import validate
 from pipeline.study.dataset_source import DatasetSource
-from pipeline.study.schema import PARAMS, Study, load_study
+from pipeline.study.schema import Study, load_study
 from pipeline.words.numbers import duration
 from stages import repro, run
 from stages.argument_types import check_given, mapping, positive
@@ -30,12 +31,12 @@ from stages.compose import SMALL, composed, nobody_at_work, replace_params
 def main(arguments: argparse.Namespace) -> None:
     example = "advise MODEL=keras.applications:MobileNetV2 DATASET=mnist BATCH=64"
     check_given(example, MODEL=arguments.model, DATASET=arguments.dataset)
-    prepare(arguments)
+    compose_study(arguments)
     if status := repro.make():
         sys.exit(status)
 
 
-def prepare(arguments: argparse.Namespace) -> None:
+def compose_study(arguments: argparse.Namespace) -> None:
     """Compose the study in params.yaml, unless this command composed it."""
     there = load_study() if PARAMS.exists() else None
     command = command_of(arguments)
@@ -88,9 +89,9 @@ def known_datasets(study: Study | None) -> Mapping[str, DatasetSource]:
 def prepare_data(dataset: str, origin: DatasetSource) -> Path:
     """Prepare a data set and return the folder data/."""
     choose_engine(backend="tensorflow")  # TFDS reads its files with TensorFlow, whatever engine trains
-    from pipeline.data.preparation import prepare as prepare_arrays
+    from pipeline.data.preparation import prepare
 
-    return prepare_arrays(dataset, origin).parent
+    return prepare(dataset, origin).parent
 
 
 def look_at(

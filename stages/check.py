@@ -11,16 +11,15 @@ from pipeline.claims.claims_file import load_claims
 from pipeline.comparison.comparable import check_candidates
 from pipeline.comparison.finished_runs import read_record
 from pipeline.errors import InputError
-from pipeline.machine.environment import device_here, installed_engine
-from pipeline.machine.hardware import Hardware, device, this_machine
+from pipeline.files.places import NUMERICS, PARAMS, SPEED
+from pipeline.machine.environment import device_name_here, installed_engine
+from pipeline.machine.hardware import Hardware, device_name, this_machine
 from pipeline.machine.left_out import left_out
-from pipeline.records.blocks import SPEED
-from pipeline.records.numerics import NUMERICS
 from pipeline.store.plan import missing_runs
 from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
 from pipeline.study.engines import ENGINES
-from pipeline.study.schema import PARAMS, RunKey, Study, load_study
+from pipeline.study.schema import RunKey, Study, load_study
 from pipeline.words.sentences import Said, sentence
 from stages import run
 
@@ -67,7 +66,7 @@ def check() -> None:
 def forecast(study: Study, on_cpu: bool) -> Said:
     """Say how much is left to make and, if the study says how long a run takes, how long that will take."""
     runs = study.runs()
-    missing = still_missing(study)
+    missing = runs_to_make(study)
     unmeasured = [name for name in study.timed_benchmarks if not (SPEED / name / "measurement.json").exists()]
     seconds = FIXED_SECONDS + sum(study.seconds_a_run.get(key.benchmark, 0.0) for key in missing)
     if not NUMERICS.exists():
@@ -84,7 +83,7 @@ def forecast(study: Study, on_cpu: bool) -> Said:
     return Said("check.forecast", numbers)
 
 
-def still_missing(study: Study) -> list[RunKey]:
+def runs_to_make(study: Study) -> list[RunKey]:
     """Return the runs to make. If the data are not prepared yet, count every run that has a record as finished."""
     try:
         return missing_runs(study)
@@ -143,13 +142,13 @@ def runs_from_elsewhere(study: Study, hardware: Hardware) -> list[Said]:
     """
     if hardware.kind == "tpu":
         return []
-    here = device_here()
+    here = device_name_here()
     finished: dict[str, list[RunKey]] = defaultdict(list)  # by the device they were made on
     for key in study.runs():
         with contextlib.suppress(InputError):  # the run is missing, or compare will refuse it
             record = read_record(key)
             if record.planned.campaign == study.campaign:
-                finished[device(record.environment)].append(key)
+                finished[device_name(record.environment)].append(key)
     finished.pop(here, None)
     return [
         Said("check.elsewhere", {"num_runs": len(keys), "there": there, "here": here, "seeds": _begun(study, keys)})

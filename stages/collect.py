@@ -17,17 +17,18 @@ from pathlib import Path
 from pipeline.campaign.alarm import TOO_LITTLE, WARNING, detect_drift
 from pipeline.campaign.elements import elements, in_words, missing_elements
 from pipeline.campaign.ledger import append, entry, read_baseline, read_ledger
+from pipeline.campaign.preparing import LEDGER
 from pipeline.campaign.slurm import CLUSTER
 from pipeline.comparison.finished_runs import read_record, read_speeds
 from pipeline.errors import InputError
+from pipeline.files.places import STATUS
 from pipeline.machine.left_out import study_as_made
 from pipeline.report.results import load_results
-from pipeline.report.status import STATUS, status, write_status
+from pipeline.report.status import status, write_status
 from pipeline.study.schema import Study, load_study
 from pipeline.words.sentences import Said, sentence
 from stages import compare, judge, report, run
 
-LEDGER = Path("../ledger")  # next to the campaign's folder, which is the working directory
 REPEAT_SUFFIX = "-again"
 POLL_SECONDS = 120
 
@@ -37,7 +38,7 @@ def main(arguments: argparse.Namespace) -> None:
     try:
         study = load_study()
         # A run that its limit has ended once is not waited for, but tried again before the campaign counts.
-        missing = still_missing(study, arguments.wait) or missing_elements(study)
+        missing = wait_for_elements(study, arguments.wait) or missing_elements(study)
         exit_code = _without(missing, study) if missing else _with_all(study_as_made())
     except Exception as error:
         exit_code, said = (2, "") if isinstance(error, InputError) else (1, f"{type(error).__name__}: ")
@@ -69,11 +70,12 @@ def _without(missing: Sequence[int], study: Study) -> int:
 def _with_all(study: Study) -> int:
     """Report, enter the campaign in the ledger, say what has changed, and return the exit status."""
     _report()
+    ledger = Path("..", LEDGER)  # next to the campaign's folder, which is the working directory
     records = {key: read_record(key) for key in study.runs()}
     new = entry(study, records, {name: read_speeds(study, name) for name in study.timed_benchmarks})
-    earlier = [old for old in read_ledger(LEDGER) if old.campaign != new.campaign and old.started_at <= new.started_at]
-    result = detect_drift(new, earlier, read_baseline(new.series, LEDGER))
-    path = append(new, LEDGER)
+    earlier = [old for old in read_ledger(ledger) if old.campaign != new.campaign and old.started_at <= new.started_at]
+    result = detect_drift(new, earlier, read_baseline(new.series, ledger))
+    path = append(new, ledger)
     findings = [sentence(finding.said) for finding in result.findings]
     reasons = list(map(sentence, result.reasons))
     drift = {"series": new.series, "ledger": str(path), "findings": findings, "reasons": reasons}
@@ -89,7 +91,7 @@ def _report() -> None:
     report.main(argparse.Namespace(archive=None))
 
 
-def still_missing(study: Study, wait_seconds: float) -> list[int]:
+def wait_for_elements(study: Study, wait_seconds: float) -> list[int]:
     """Wait until no element is missing or the time is up. Return the elements that are still missing."""
     deadline = time.monotonic() + wait_seconds
     while True:

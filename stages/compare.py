@@ -4,10 +4,10 @@ import argparse
 from pathlib import Path
 
 from pipeline.comparison.comparing import compare_runs
+from pipeline.files.places import PARAMS, SPEED
 from pipeline.machine.left_out import study_as_made
-from pipeline.records.blocks import SPEED
 from pipeline.store.plan import made_otherwise
-from pipeline.study.schema import PARAMS, RunKey
+from pipeline.study.schema import RunKey
 from pipeline.words.sentences import Said, sentence
 from stages import run, unedited
 

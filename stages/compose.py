@@ -10,11 +10,12 @@ from typing import Any, cast
 
 from pipeline.errors import InputError
 from pipeline.files.locks import AT_WORK, alone
+from pipeline.files.places import PARAMS
 from pipeline.files.writing import whole
 from pipeline.machine.environment import installed_engine
 from pipeline.machine.hardware import this_machine
 from pipeline.study.engines import ENGINES
-from pipeline.study.schema import PARAMS, load_study
+from pipeline.study.schema import load_study
 from stages import run
 
 CONF = Path("conf")

@@ -2,13 +2,11 @@
 
 import argparse
 
-from pipeline.claims.claims_file import CLAIMS
-from pipeline.claims.verdicts import VERDICTS, judge_results, verdicts_text
+from pipeline.claims.verdicts import judge_results, verdicts_text
 from pipeline.errors import InputError
+from pipeline.files.places import CLAIMS, NUMERICS, PARAMS, VERDICTS
 from pipeline.machine.left_out import study_as_made
-from pipeline.records.numerics import NUMERICS
 from pipeline.store.plan import has_other_numerics
-from pipeline.study.schema import PARAMS
 from stages import run, unedited
 
 

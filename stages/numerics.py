@@ -9,14 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from pipeline.files.locks import at_work
+from pipeline.files.places import NUMERICS
 from pipeline.files.writing import write_whole
 from pipeline.machine.engine_choice import choose_engine, take_memory_as_needed
-from pipeline.machine.environment import device_here
+from pipeline.machine.environment import device_name_here
 from pipeline.machine.hardware import this_machine
 from pipeline.machine.left_out import study_here
 from pipeline.machine.processes import call, shares
 from pipeline.numerics.facts import KERAS_POLICIES
-from pipeline.records.numerics import NUMERICS
 from pipeline.store.identity import check_current, of_numerics
 from pipeline.study.schema import Study
 from stages import run
@@ -24,13 +24,13 @@ from stages import run
 
 def main(_: argparse.Namespace) -> None:
     study = study_here()
-    of = of_numerics(study, device_here())
+    of = of_numerics(study, device_name_here())
     if is_there(of):
         print(f"{NUMERICS} is made already")
         return
     with at_work():
         found = find(study)
-    check_current({"numerics": of}, {"numerics": of_numerics(study_here(), device_here())})
+    check_current({"numerics": of}, {"numerics": of_numerics(study_here(), device_name_here())})
     found = {"schema_version": 4, "identity": of, "sha256": digest_of(found)} | found
     NUMERICS.parent.mkdir(exist_ok=True)
     write_whole(NUMERICS, json.dumps(found, indent=2) + "\n")

@@ -2,7 +2,7 @@
 
 import argparse
 
-from pipeline.machine.environment import device_here
+from pipeline.machine.environment import device_name_here
 from pipeline.machine.hardware import driver
 from pipeline.machine.left_out import study_here
 from pipeline.store.identity import of_runs, of_speed
@@ -13,7 +13,7 @@ from stages import run
 def main(_: argparse.Namespace) -> None:
     study = study_here()
     wanted = [of for benchmark in study.benchmarks for of in of_runs(study, benchmark).values()]
-    wanted += [of_speed(study, benchmark, device_here(), driver()) for benchmark in study.timed_benchmarks]
+    wanted += [of_speed(study, benchmark, device_name_here(), driver()) for benchmark in study.timed_benchmarks]
     print(f"{prune(wanted)} folders that this study would not use are gone from .cache/")
 
 

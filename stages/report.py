@@ -6,11 +6,9 @@ from pathlib import Path
 
 import nbformat
 
-from pipeline.claims.claims_file import CLAIMS
+from pipeline.files.places import CLAIMS, PARAMS, REPORT
 from pipeline.files.writing import write_whole
 from pipeline.report.rendering import execute, render
-from pipeline.report.status import REPORT
-from pipeline.study.schema import PARAMS
 from stages import run, unedited
 
 EXPLORABLE = Path("results/report.ipynb")  # the notebook behind the report: every cell can be edited and run again

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import IO, cast
 
 from pipeline.files.locks import at_work
+from pipeline.files.places import PARAMS
 from pipeline.machine.processes import end_with_starter
 from stages import Interrupted, run
 from stages.summary import summarise
 
 AGAIN = "then `make repro` goes on from there: what is finished stays."
 GOES_ON = "`make repro` goes on after the last whole epoch."
-PARAMS, CHECKED = Path("params.yaml"), Path(".cache/checked")
+CHECKED = Path(".cache/checked")
 STALE = "was made by another study|has no run of the study"  # what DVC believes to be up to date
 # By pattern in DVC's output; the first match counts.
 REMEDIES = {

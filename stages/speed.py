@@ -6,10 +6,10 @@ from pathlib import Path
 
 from pipeline.errors import InputError
 from pipeline.files.locks import at_work
-from pipeline.machine.environment import device_here
+from pipeline.files.places import SPEED
+from pipeline.machine.environment import device_name_here
 from pipeline.machine.hardware import driver, this_machine
 from pipeline.machine.left_out import study_here
-from pipeline.records.blocks import SPEED
 from pipeline.statistics.speeds import speeds_of
 from pipeline.store.identity import SPEED_CODE, Identity, check_current, check_read, of_speed
 from pipeline.store.kept import made, obtain_as_read, set_aside
@@ -28,7 +28,7 @@ def main(arguments: argparse.Namespace) -> None:
         return
 
     def identify() -> Identity:
-        return of_speed(study, name, device_here(), driver())
+        return of_speed(study, name, device_name_here(), driver())
 
     def make(of: Identity, folder: Path) -> None:
         from pipeline.speed.measuring import half_width, measure_benchmark, write_measurement

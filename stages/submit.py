@@ -11,7 +11,7 @@ from pipeline.campaign.elements import elements, missing_elements
 from pipeline.campaign.preparing import LEDGER
 from pipeline.campaign.slurm import CLUSTER, Cluster, split
 from pipeline.errors import InputError
-from pipeline.report.status import STATUS
+from pipeline.files.places import STATUS
 from pipeline.study.configuration import read
 from pipeline.study.schema import load_study
 from stages import run

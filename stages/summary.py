@@ -5,10 +5,9 @@ import json
 from pathlib import Path
 from typing import Any, cast
 
+from pipeline.files.places import REPORT, STATUS
 from pipeline.files.terminal import aligned
 from pipeline.words.sentences import Said, sentence
-
-STATUS, REPORT = Path("results/status.json"), Path("results/report.html")
 
 
 def what_was_found() -> dict[str, Any]:

@@ -5,9 +5,8 @@ The jobs of a cluster know only these numbers. The numbers follow from the study
 
 from collections.abc import Sequence
 
+from pipeline.files.places import NUMERICS, SPEED
 from pipeline.machine.left_out import read_left_out
-from pipeline.records.blocks import SPEED
-from pipeline.records.numerics import NUMERICS
 from pipeline.store.plan import MAX_STOPS, is_final, missing_runs
 from pipeline.study.schema import Study
 

@@ -17,7 +17,7 @@ from pipeline.comparison.comparable import surroundings
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Untrusted, read_json
 from pipeline.files.writing import write_whole
-from pipeline.machine.hardware import device
+from pipeline.machine.hardware import device_name
 from pipeline.records.run_record import RunRecord
 from pipeline.statistics.circumstances import is_busy, other_cpu_share
 from pipeline.statistics.speeds import Speeds
@@ -161,7 +161,7 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
 def _made_on(study: Study, environment: Mapping[str, Any]) -> dict[str, str]:
     image = environment.get("image") or {}
     return {
-        "device": device(environment),
+        "device": device_name(environment),
         "driver": environment.get("driver") or "none",
         "packages": environment.get("lock_sha256") or "unknown",
         "image": image.get("content_sha256") or "none",

@@ -19,9 +19,10 @@ from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.files.code import check_exists
 from pipeline.files.locks import alone
+from pipeline.files.places import PARAMS
 from pipeline.files.untrusted import excerpt
 from pipeline.study.configuration import differing, validate
-from pipeline.study.schema import PARAMS, Study, load_study
+from pipeline.study.schema import Study, load_study
 
 CAMPAIGNS = Path("campaigns")
 LEDGER = "ledger"  # in the folder of campaigns

@@ -10,12 +10,11 @@ from pydantic import Field, model_validator
 
 from pipeline.claims.claim import DEFAULT
 from pipeline.claims.kinds import Claim
+from pipeline.files.places import CLAIMS
 from pipeline.numerics.facts import TRIALS, fact_names, sample_names
 from pipeline.study.benchmark import OWN_MODELS, Benchmark, LearningRateRule, Optimizer, Split
 from pipeline.study.configuration import Name, Section, read
 from pipeline.study.variant import Variant
-
-CLAIMS = Path("claims.yaml")
 
 
 class Source(Section):

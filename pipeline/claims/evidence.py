@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 from pipeline.comparison.tables import Tables, read_tables
 from pipeline.errors import InputError
+from pipeline.files.places import NUMERICS
 from pipeline.files.untrusted import read_json
 from pipeline.machine.hardware import hardware_of
 from pipeline.machine.left_out import study_as_made
 from pipeline.numerics.facts import is_measured
-from pipeline.records.numerics import NUMERICS, Numerics
+from pipeline.records.numerics import Numerics
 from pipeline.study.schema import Study
 from pipeline.study.variant import Variant
 

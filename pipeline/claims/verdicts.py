@@ -17,10 +17,9 @@ from pipeline.claims.claim import (
 from pipeline.claims.claims_file import Claims, load_claims
 from pipeline.claims.evidence import Evidence, read_evidence
 from pipeline.claims.kinds import Claim, UntestedClaim
+from pipeline.files.places import VERDICTS
 from pipeline.files.untrusted import Untrusted, read_json
 from pipeline.words.sentences import Said
-
-VERDICTS = Path("results/verdicts.json")
 
 
 class Verdicts(Untrusted):

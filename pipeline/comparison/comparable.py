@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.machine.hardware import device
+from pipeline.machine.hardware import device_name
 from pipeline.records.run_record import RunRecord, planned
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import DEFAULT_POLICY
@@ -65,7 +65,7 @@ def pairs_of(study: Study, benchmark: str) -> list[tuple[str, str]]:
 def surroundings(environment: Mapping[str, Any]) -> dict[str, str]:
     """Describe in words where a run was made, by property. Comparable runs must agree on these properties."""
     return {
-        "device": device(environment),
+        "device": device_name(environment),
         "driver": environment.get("driver") or "none",
         "engine": environment["runtime"],
         "environment variables": " ".join(f"{name}={value}" for name, value in environment.get("variables", {}).items())
@@ -75,11 +75,11 @@ def surroundings(environment: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def describe_device(environment: Mapping[str, Any]) -> str:
-    """Name the device as `device` does. If it is a CPU without 16-bit features, say so."""
+def device_in_words(environment: Mapping[str, Any]) -> str:
+    """Name the device as `device_name` does. If it is a CPU without 16-bit features, say so."""
     features = environment.get("cpu_features")
     has_none = features is not None and not any("16" in each for each in features)
-    return device(environment) + ", no 16-bit features" * (has_none and not environment.get("accelerators"))
+    return device_name(environment) + ", no 16-bit features" * (has_none and not environment.get("accelerators"))
 
 
 def _departures(study: Study, record: RunRecord) -> list[str]:

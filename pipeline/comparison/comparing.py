@@ -16,11 +16,8 @@ from pipeline.comparison.finished_runs import (
 )
 from pipeline.comparison.pairing import Question, set_beside
 from pipeline.comparison.tables import (
-    EPOCHS,
     PAIR_COLUMNS,
-    PAIRS,
     RUN_COLUMNS,
-    RUNS,
     Row,
     Tables,
     hardware_cells,
@@ -29,9 +26,10 @@ from pipeline.comparison.tables import (
     table_text,
 )
 from pipeline.errors import InputError
-from pipeline.machine.hardware import device, hardware_of
+from pipeline.files.places import EPOCHS, PAIRS, RUNS, SPEED
+from pipeline.machine.hardware import device_name, hardware_of
 from pipeline.machine.left_out import study_as_made
-from pipeline.records.blocks import REPEAT, SPEED
+from pipeline.records.blocks import REPEAT
 from pipeline.records.run_record import EpochRecord
 from pipeline.statistics import circumstances
 from pipeline.statistics.another_day import on_another_day
@@ -56,7 +54,7 @@ class Measured(NamedTuple):
 
     @property
     def device(self) -> str:
-        return device(self.environment)
+        return device_name(self.environment)
 
 
 def compare_runs(
@@ -170,7 +168,7 @@ def run_row(study: Study, key: RunKey, run: Run, measured: Measured | None) -> d
         "timing_fault": _timing_fault(study, run, measured),
         "data_source": record.data_source,
         "kernels": record.environment.get("kernels"),
-        **hardware_cells(hardware_of(record.environment), device(record.environment)),
+        **hardware_cells(hardware_of(record.environment), device_name(record.environment)),
     }
 
 
@@ -185,7 +183,7 @@ def _late_skips(run: Run) -> tuple[int | None, int | None]:
 
 def _timing_fault(study: Study, run: Run, measured: Measured | None) -> str | None:
     """Return why a run's times don't count: another device, a fault, busy CPUs or runs side by side; else None."""
-    if measured and device(run.record.environment) != measured.device:
+    if measured and device_name(run.record.environment) != measured.device:
         return "another device"
     why = "runs side by side" if study.runs_at_once.get(run.record.benchmark, 1) > 1 else "busy CPUs"
     return run.record.times.fault or (why if is_busy(run.record.disturbance.other_cpu_share) else None)

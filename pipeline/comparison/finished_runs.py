@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.files import untrusted
+from pipeline.files.places import SPEED
 from pipeline.files.untrusted import damaged, read_zip
-from pipeline.records.blocks import REPEAT, SPEED, Circumstances, PlacedBlock
+from pipeline.records.blocks import REPEAT, Circumstances, PlacedBlock
 from pipeline.records.run_record import EpochRecord, RunRecord
 from pipeline.statistics.speeds import Speeds, speeds_of
 from pipeline.study.schema import RunKey, Study

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from pipeline.errors import InputError
+from pipeline.files.places import PAIRS, RUNS
 from pipeline.machine.hardware import Hardware
 from pipeline.statistics.intervals import Estimate
 from pipeline.study.schema import RunKey, Study
 
-RUNS, PAIRS = Path("results/runs.csv"), Path("results/pairs.csv")
-EPOCHS = Path("results/epochs.csv")  # all epochs of all runs, for curves
 # Columns of `runs.csv`. Accuracies are in [0, 1]. `epoch_seconds` is the median training time of an epoch after the
 # warm-up, `validation_seconds` the median time of a validation. `num_late_skips` counts the steps that a dynamic loss
 # scale skipped, of the `num_late_steps` after the first epoch. `timing_fault` says why the times of a run don't count.

@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.machine.hardware import Hardware, cpu_features, cpu_model, device, driver, gpus, this_cpu, this_machine
+from pipeline.machine.hardware import (
+    Hardware,
+    cpu_features,
+    cpu_model,
+    device_name,
+    driver,
+    gpus,
+    this_cpu,
+    this_machine,
+)
 from pipeline.study.engines import ENGINES
 
 REQUIREMENTS = Path("requirements")
@@ -27,7 +36,9 @@ VARIABLES = (  # prefixes of variables that change what libraries compute, or ho
 IMAGE = Path("/etc/mixed-precision-image.json")  # written when a container image is built
 
 
-def describe(accelerators: Sequence[Mapping[str, str]], packages: Mapping[str, str], kernels: str) -> dict[str, Any]:
+def environment_here(
+    accelerators: Sequence[Mapping[str, str]], packages: Mapping[str, str], kernels: str
+) -> dict[str, Any]:
     """Describe this machine's software and hardware, ready for JSON. Unknown values are None.
 
     Args:
@@ -63,14 +74,14 @@ def training_hardware() -> Hardware:
     return hardware if ENGINES[installed_engine()].hardware == hardware.kind else this_cpu()
 
 
-def device_here() -> str:
+def device_name_here() -> str:
     """Return the device name that records of runs made here contain, without loading an engine."""
     hardware = training_hardware()
     if hardware.kind == "tpu":
         return hardware.name
     on_gpus = gpus() if hardware.kind == "nvidia_gpu" else []
     accelerators = [{"kind": "gpu", "name": gpu.name, "compute_capability": ""} for gpu in on_gpus]
-    return device(describe(accelerators, {}, ""))
+    return device_name(environment_here(accelerators, {}, ""))
 
 
 def _identified(accelerators: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:

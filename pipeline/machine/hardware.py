@@ -39,7 +39,7 @@ class Hardware(NamedTuple):
 
 
 def hardware_of(environment: Mapping[str, Any]) -> Hardware:
-    """Return the class of hardware of an environment from `pipeline.machine.environment.describe`."""
+    """Return the class of hardware of an environment from `pipeline.machine.environment.environment_here`."""
     for accelerator in environment["accelerators"]:
         if accelerator["kind"] == "tpu":
             return Hardware("tpu", accelerator["name"])
@@ -53,7 +53,7 @@ def hardware_of(environment: Mapping[str, Any]) -> Hardware:
     return _cpu(environment["cpu"] or environment["machine"], environment.get("cpu_features"))
 
 
-def device(environment: Mapping[str, Any]) -> str:
+def device_name(environment: Mapping[str, Any]) -> str:
     """Return the device a run trained on, in words: its accelerators, or its CPU with cores and 16-bit features.
 
     Virtual machines use one name for several generations of CPUs. Only some of these multiply 16 bits in hardware.

@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 
 from pipeline.errors import InputError
+from pipeline.files.places import PARAMS
 from pipeline.files.writing import write_whole
 from pipeline.machine.environment import installed_engine, training_hardware
 from pipeline.study.engines import ENGINES
 from pipeline.study.policies import POLICIES
-from pipeline.study.schema import PARAMS, Study, load_study
+from pipeline.study.schema import Study, load_study
 
 LEFT_OUT = "left_out.json"  # in the folder of a benchmark's runs
 

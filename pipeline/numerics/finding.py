@@ -7,7 +7,7 @@ from pipeline import engine  # first: it silences the engine, which takes second
 # isort: split
 from pipeline.data import datasets
 from pipeline.data.datasets import read_description
-from pipeline.machine.environment import describe
+from pipeline.machine.environment import environment_here
 from pipeline.numerics import arithmetic, experiments, exponents
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.schema import Study
@@ -21,7 +21,7 @@ def find(study: Study) -> dict[str, Any]:
     """Return what `numerics.json` holds for a study, with this process's environment but without the trials."""
     found: dict[str, Any] = {"facts": {}, "samples": {}, "gradients": {}}
     facts, samples = found["facts"], found["samples"]
-    found["environment"] = describe(engine.accelerators(), engine.version(), engine.kernels())
+    found["environment"] = environment_here(engine.accelerators(), engine.version(), engine.kernels())
     samples["numpy_float16_speedup"] = arithmetic.numpy_speedups()
     has_split = experiments.has_tensorflow()
     if has_split:

@@ -8,9 +8,10 @@ from ruamel.yaml.error import YAMLError
 
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
+from pipeline.files.places import PARAMS
 from pipeline.files.untrusted import damaged, excerpt, read_zip
 from pipeline.machine.left_out import LEFT_OUT
-from pipeline.study.schema import PARAMS, Study, load_study
+from pipeline.study.schema import Study, load_study
 
 ARCHIVE, PAGE, FIGURE = "study.zip", "README.md", "answer.svg"  # the files of a published study's folder
 METADATA = "ro-crate-metadata.json"

@@ -13,12 +13,13 @@ from rocrate.rocrate import ROCrate
 
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
+from pipeline.files.places import PARAMS
 from pipeline.files.writing import whole
 from pipeline.publication.archive import METADATA, names_of_study
 from pipeline.publication.recomputing import remake
 from pipeline.report.rendering import PROJECT
 from pipeline.report.results import Results, ended_at
-from pipeline.study.schema import PARAMS, load_study
+from pipeline.study.schema import load_study
 
 PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 LICENSE = "https://spdx.org/licenses/Apache-2.0"
@@ -54,13 +55,13 @@ def publish(root: Path, archive: Path) -> Results:
         except InputError as error:
             raise InputError(str(error).replace(f"{copy}/", "")) from None
         with whole(archive) as partial, zipfile.ZipFile(partial, "w") as file:
-            file.writestr(zipfile.ZipInfo(METADATA, _EPOCH), describe(results, names), zipfile.ZIP_DEFLATED)
+            file.writestr(zipfile.ZipInfo(METADATA, _EPOCH), metadata(results, names), zipfile.ZIP_DEFLATED)
             for name in names:
                 file.writestr(zipfile.ZipInfo(name, _EPOCH), (copy / name).read_bytes(), zipfile.ZIP_DEFLATED)
     return results
 
 
-def describe(results: Results, names: Iterable[str]) -> str:
+def metadata(results: Results, names: Iterable[str]) -> str:
     """Return the text of `ro-crate-metadata.json`, which describes how the study's records were made from its inputs.
 
     Args:

@@ -4,9 +4,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pipeline.claims.claims_file import CLAIMS, Claims, load_claims
+from pipeline.claims.claims_file import Claims, load_claims
 from pipeline.claims.kinds import Claim
-from pipeline.comparison.comparable import describe_device
+from pipeline.comparison.comparable import device_in_words
+from pipeline.files.places import CLAIMS
 from pipeline.publication.study_page import engine
 from pipeline.report.first_screen import FURTHER, VariantRow, in_cell, variant_rows
 from pipeline.report.names import benchmark_names
@@ -83,7 +84,7 @@ def places(name: str, results: Results, benchmark: str) -> list[Place]:
         found.append(
             Place(
                 study=name,
-                device="; ".join(dict.fromkeys(map(describe_device, results.environments))),
+                device="; ".join(dict.fromkeys(map(device_in_words, results.environments))),
                 is_cpu=not results.environments[0]["accelerators"],
                 batch_size=study.benchmarks[benchmark].batch_size * multiplier,
                 made_with="; ".join(dict.fromkeys(map(engine, results.environments))),

@@ -3,10 +3,10 @@
 import shutil
 from pathlib import Path
 
-from pipeline.claims.claims_file import CLAIMS
-from pipeline.claims.verdicts import VERDICTS, judge_results, verdicts_text
+from pipeline.claims.verdicts import judge_results, verdicts_text
 from pipeline.comparison.comparing import compare_runs
 from pipeline.errors import InputError
+from pipeline.files.places import CLAIMS, VERDICTS
 from pipeline.files.untrusted import excerpt
 from pipeline.publication.archive import unpack
 from pipeline.report.rendering import PROJECT

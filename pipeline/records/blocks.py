@@ -3,7 +3,6 @@
 A block consists of some steps of one variant, with the time that they took.
 """
 
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
@@ -11,7 +10,6 @@ from pydantic import ConfigDict, Field, model_validator
 from pipeline.files.untrusted import Untrusted
 from pipeline.records.run_record import Count, Environment, Instant, Outcome, Part, Seconds, Share
 
-SPEED = Path("results/speed")
 REPEAT = "baseline_again"  # the baseline in a second process of each launch: shows the effect of chance
 BlockSeconds = Annotated[float, Field(ge=1e-6, le=1e9)]
 MAX_LAUNCHES = 200

@@ -1,14 +1,11 @@
 """Define the file that the numerics stage writes, `results/numerics.json`."""
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from pipeline.files.untrusted import Sha256, Untrusted
 from pipeline.records.run_record import Count, Environment, Share
-
-NUMERICS = Path("results/numerics.json")
 
 
 class Gradients(Untrusted):

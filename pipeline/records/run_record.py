@@ -83,7 +83,7 @@ class Accelerator(TypedDict):
 
 
 class Environment(TypedDict):
-    """Hold what `pipeline.machine.environment.describe` returns."""
+    """Hold what `pipeline.machine.environment.environment_here` returns."""
 
     __pydantic_config__ = ConfigDict(allow_inf_nan=False)  # type: ignore[misc]
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from pipeline.claims.claim import Judgement
-from pipeline.comparison.comparable import describe_device
+from pipeline.comparison.comparable import device_in_words
 from pipeline.comparison.tables import Row
 from pipeline.numerics.facts import DTYPES, KERAS_POLICIES, TRIAL_SIZE
 from pipeline.numerics.in_words import facts_said, sample_said
@@ -54,7 +54,7 @@ def contents(results: Results) -> dict[str, Any]:
         "runs": results.tables.runs,
         "few_launches": min((row.num_launches for row in results.tables.pairs if is_short(row)), default=0),
         "numerics": _numerics(results),
-        "made_on": list(dict.fromkeys(map(describe_device, results.environments))),
+        "made_on": list(dict.fromkeys(map(device_in_words, results.environments))),
         "draw": figures.draw_svg,
         "is_beyond": is_beyond,
         "num_planned": len(results.study.runs()),

@@ -11,9 +11,9 @@ from pipeline.claims.claims_file import Claims, load_claims
 from pipeline.claims.evidence import read_numerics
 from pipeline.claims.verdicts import read_verdicts
 from pipeline.comparison.finished_runs import read_circumstances, read_record
-from pipeline.comparison.tables import EPOCHS, Row, Tables, read_table, read_tables
+from pipeline.comparison.tables import Row, Tables, read_table, read_tables
+from pipeline.files.places import EPOCHS, SPEED
 from pipeline.machine.left_out import read_left_out, study_as_made
-from pipeline.records.blocks import SPEED
 from pipeline.records.run_record import Environment
 from pipeline.study.schema import Study
 

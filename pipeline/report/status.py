@@ -3,19 +3,18 @@
 import hashlib
 import json
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
-from pipeline.comparison.comparable import describe_device
+from pipeline.comparison.comparable import device_in_words
+from pipeline.files.places import REPORT, STATUS
 from pipeline.report.first_screen import SAME_BATCH, columns, variant_rows
 from pipeline.report.names import benchmark_names
 from pipeline.report.recommendation import recommend
 from pipeline.report.results import Results, ended_at
 from pipeline.words.sentences import Said, sentence, sentences
 
-STATUS, REPORT = Path("results/status.json"), Path("results/report.html")
 # Verdicts in the order of the bar at the top of the report, from confirmed to not testable.
-VERDICTS = (
+ORDER = (
     "reproduced",
     "in direction only",
     "inconclusive",
@@ -30,7 +29,7 @@ def tally(results: Results) -> dict[str, dict[str, Any]]:
     """Count claims by verdict, and runs by outcome."""
     counts: Counter[str] = Counter(each.verdict for each in results.verdicts if not each.is_finding)
     return {
-        "verdicts": {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]},
+        "verdicts": {verdict: counts[verdict] for verdict in ORDER if counts[verdict]},
         "runs": dict(Counter(run.outcome for run in results.tables.runs).most_common()),
     }
 
@@ -45,7 +44,7 @@ def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
         "advice": {benchmark: sentences(recommend(study, tables, benchmark)) for benchmark in study.answered_first},
         "table": table(results),
         **tally(results),
-        "device": describe_device(results.environments[0]),
+        "device": device_in_words(results.environments[0]),
         "finished_at": ended_at(results),
         "report": str(REPORT),
         "report_sha256": digest_of_report(),

@@ -13,7 +13,7 @@ from pipeline.data.datasets import num_train_bytes
 from pipeline.errors import InputError
 from pipeline.files.writing import csv_text
 from pipeline.machine.engine_choice import can_fork, choose_engine, kernels_for, take_memory_as_needed
-from pipeline.machine.environment import describe, installed_engine
+from pipeline.machine.environment import environment_here, installed_engine
 from pipeline.machine.processes import Ended, Line, Parent, limit_seconds
 from pipeline.records.blocks import REPEAT, Block, Circumstances, PlacedBlock
 from pipeline.records.run_record import Outcome
@@ -70,7 +70,7 @@ def measure_benchmark(
         lines: dict[str, Line] = {}
         for group in alike.values():
             policies = [variants[trained[name]].policy for name in group]
-            parent = parents.enter_context(Parent(len(group), prepare, policies, check_read))
+            parent = parents.enter_context(Parent(len(group), import_engine, policies, check_read))
             lines |= zip(group, parent.lines, strict=True)
 
         @contextmanager
@@ -94,7 +94,7 @@ def measure_benchmark(
         )
 
 
-def prepare(policies: Sequence[str], check_read: Callable[[], None]) -> None:
+def import_engine(policies: Sequence[str], check_read: Callable[[], None]) -> None:
     """Choose the engine. If this process can be forked, import the engine for all children to share."""
     choose_engine(policies)
     if can_fork():
@@ -150,7 +150,7 @@ def train_variant(
 
     recipe = study.benchmarks[benchmark]
     where = {
-        "environment": describe(engine.accelerators(), engine.version(), engine.kernels()),
+        "environment": environment_here(engine.accelerators(), engine.version(), engine.kernels()),
         "images_on_device": engine.keeps_images(num_train_bytes(recipe.dataset, recipe.split)),
     }
     pipe.send(where)

@@ -128,8 +128,15 @@ class _Measuring:
         If there is not enough memory for all at once, return False and keep nothing of the launch. Do the same if a
         variant runs out of memory next to the others but not alone.
         """
-        num_blocks, failed = len(self.blocks), set(self.failed)
-        fit = self._turns_side_by_side(launch)
+        num_blocks, failed, before = len(self.blocks), set(self.failed), self.spent_seconds()
+        with self.start(self.variants) as trains:
+            fit = self._warm_up_all(trains, launch)
+            if fit and self.baseline not in self.failed:
+                self.launch_seconds = self.spent_seconds() - before
+                for variant in self.variants:
+                    self._size(variant, trains[variant], launch)
+                self._take_turns(trains, launch)
+                self.launch_seconds = self.spent_seconds() - before
         for block in self.blocks[num_blocks:]:
             if block.outcome == "out_of_memory" and self._fits_alone(block.variant):
                 fit = False
@@ -138,46 +145,44 @@ class _Measuring:
             self.failed = failed
         return fit
 
-    def _turns_side_by_side(self, launch: int) -> bool:
-        before = self.spent_seconds()
-        with self.start(self.variants) as trains, ThreadPoolExecutor(os.cpu_count()) as pool:
+    def _warm_up_all(self, trains: Mapping[str, Train], launch: int) -> bool:
+        """Warm up all processes, as many at a time as don't disturb one another. Return whether memory allows it."""
 
-            def prepare(variants: Sequence[str], beside_each_other: bool) -> None:
+        def warm_up(variants: Sequence[str], beside_each_other: bool) -> None:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
                 each = pool.map if beside_each_other else map
-                list(each(lambda variant: self._prepare(variant, trains[variant], launch), variants))
+                list(each(lambda variant: self._warm_up(variant, trains[variant], launch), variants))
 
-            waiting = self.variants
-            if launch == 1:  # the memory of the first processes shows whether all fit
-                num_first = 1 if free_gpu_bytes() else 2  # a CPU has a core for a second process
-                prepare(waiting[:num_first], beside_each_other=num_first > 1)
-                waiting = waiting[num_first:]
-            if self.baseline in self.failed:
-                return True
-            num_trained = len(trains) - len(waiting)
-            more_bytes = self.process_bytes * (MEMORY_MARGIN * len(self.variants) - num_trained)
-            if more_bytes > self._free_bytes():
-                return False
-            # Engines choose an accelerator's kernels by timing them, unless an earlier choice was kept.
-            is_choosing = self.is_on_accelerator and (launch == 1 or not self.keeps_compiled)
-            prepare(waiting, beside_each_other=not is_choosing)
-            self.launch_seconds = self.spent_seconds() - before
-            for variant in self.variants:
-                self._size(variant, trains[variant], launch)
-            if self.baseline in self.failed:
-                return True
-            # The first launches leave later ones their shares of the budget.
-            started, turn, turn_seconds = self.spent_seconds(), 0, 0.0
-            end = min(started + self.launch_seconds, self.budget_seconds * launch / MIN_LAUNCHES)
-            while turn < self._min_turns() or (turn < MAX_TURNS and self.spent_seconds() + turn_seconds <= end):
-                turn += 1
-                before = self.spent_seconds()
-                for place, variant in enumerate(self._order(turn), start=1):
-                    self._train(variant, trains[variant], launch, turn, place)
-                turn_seconds = self.spent_seconds() - before
-                if self.baseline in self.failed:
-                    return True
-            self.launch_seconds += self.spent_seconds() - started
+        waiting = self.variants
+        if launch == 1:  # the memory of the first processes shows whether all fit
+            num_first = 1 if free_gpu_bytes() else 2  # a CPU has a core for a second process
+            warm_up(waiting[:num_first], beside_each_other=num_first > 1)
+            waiting = waiting[num_first:]
+        if self.baseline in self.failed:
+            return True
+        num_warm = len(trains) - len(waiting)
+        if self.process_bytes * (MEMORY_MARGIN * len(self.variants) - num_warm) > self._free_bytes():
+            return False
+        # Engines choose an accelerator's kernels by timing them, unless an earlier choice was kept.
+        is_choosing = self.is_on_accelerator and (launch == 1 or not self.keeps_compiled)
+        warm_up(waiting, beside_each_other=not is_choosing)
         return True
+
+    def _take_turns(self, trains: Mapping[str, Train], launch: int) -> None:
+        """Let the variants train in turns for as long as they took to start, unless the baseline fails.
+
+        The first launches leave later ones their shares of the budget.
+        """
+        end = min(self.spent_seconds() + self.launch_seconds, self.budget_seconds * launch / MIN_LAUNCHES)
+        turn, turn_seconds = 0, 0.0
+        while self.baseline not in self.failed and (
+            turn < self._min_turns() or (turn < MAX_TURNS and self.spent_seconds() + turn_seconds <= end)
+        ):
+            turn += 1
+            before = self.spent_seconds()
+            for place, variant in enumerate(self._order(turn), start=1):
+                self._train(variant, trains[variant], launch, turn, place)
+            turn_seconds = self.spent_seconds() - before
 
     def _free_bytes(self) -> int:
         """Return how much memory is free where the processes compute: 0 on a TPU, which takes only one process."""
@@ -193,7 +198,7 @@ class _Measuring:
         for place, variant in enumerate(self._row(launch), start=1):
             with self.start([variant]) as trains:
                 train = trains[variant]
-                self._prepare(variant, train, launch)
+                self._warm_up(variant, train, launch)
                 self._size(variant, train, launch)
                 if self.baseline in self.failed:
                     return
@@ -212,8 +217,8 @@ class _Measuring:
         order = self._order((launch + 1) // 2)
         return order if launch % 2 else order[::-1]
 
-    def _prepare(self, variant: str, train: Train, launch: int) -> None:
-        """Warm up a process, and note how much memory it takes."""
+    def _warm_up(self, variant: str, train: Train, launch: int) -> None:
+        """Have a process train its first steps, and note how much memory it takes."""
         block = train(self._first_task())
         if variant == self.baseline:
             self.where = train.where

@@ -13,13 +13,14 @@ from typing import Any, TypeVar
 from pipeline.data.datasets import read_description
 from pipeline.errors import InputError
 from pipeline.files.code import digest, file_digest, with_imports
+from pipeline.files.places import PARAMS
 from pipeline.machine.engine_choice import SWITCH
 from pipeline.machine.environment import image_identity, installed_engine, variables
 from pipeline.study.configuration import differing
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.engines import ENGINES
 from pipeline.study.policies import POLICIES
-from pipeline.study.schema import PARAMS, RunKey, Study
+from pipeline.study.schema import RunKey, Study
 
 Identity = dict[str, Any]  # ready for JSON
 K = TypeVar("K")

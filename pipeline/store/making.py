@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,11 @@ from pipeline.data.datasets import labels_of_test
 from pipeline.machine.engine_choice import can_fork, choose_engine, kernels_for
 from pipeline.machine.hardware import this_machine
 from pipeline.machine.processes import Ended, Line, Parent, limit_seconds, shares
-from pipeline.store.identity import TRAINING_CODE, EditedError, Identity, check_read
+from pipeline.records.run_record import RunRecord
+from pipeline.store.identity import TRAINING_CODE, EditedError, Identity, check_read, of_runs
+from pipeline.store.kept import made, obtain_as_read
+from pipeline.store.plan import check_packages, keeps_limit, num_stops
+from pipeline.store.progress import RunProgress
 from pipeline.study.schema import RunKey, Study
 from pipeline.training.so_far import SoFar, finish
 
@@ -35,6 +39,68 @@ class FailedRunError(Exception):
             super().__init__(f"its process broke down ({signal.strsignal(-status)})")
         else:
             super().__init__("its process failed; see its output above")
+
+
+def make_runs(
+    study: Study, benchmark: str, wanted: dict[RunKey, Identity], check_model: Callable[[], None]
+) -> tuple[dict[RunKey, Identity], dict[RunKey, FailedRunError]]:
+    """Put every wanted run of a benchmark in place, from the store or by training. Print the progress.
+
+    Return the identities of the runs in place, and the runs that failed. A file that is edited meanwhile gives the runs
+    that read it other identities than those wanted.
+
+    Args:
+        check_model: called before any run starts; raises an error if the model can't be trained.
+
+    Raises:
+        InputError: a run can't be made, or was made with other versions of the packages.
+    """
+    counts = partial(keeps_limit, study)
+    there = {key: folder for key, of in wanted.items() if (folder := made(key.directory, of, counts))}
+    missing = [key for key in wanted if key not in there]
+    for key in missing:
+        check_packages(key.directory, wanted[key])
+    if missing:
+        check_model()
+    in_place: dict[RunKey, Identity] = {}
+    failed: dict[RunKey, FailedRunError] = {}
+    if not wanted:
+        return in_place, failed
+    print(f"{benchmark}: {len(missing)} of {len(wanted)} runs to make", flush=True)
+    at_once = study.runs_at_once.get(benchmark, 1) if study.fits(this_machine().memory_bytes) else 1
+    took = {key: _record_in(folder).times.run_seconds for key, folder in there.items()}
+    recipe = study.benchmarks[benchmark]
+    num_epochs = {name: recipe.num_epochs_of(variant) for name, variant in study.variants.items()}
+    progress = RunProgress(missing, took, num_epochs, at_once)
+    with ThreadPoolExecutor(at_once) as pool, Makers(study, at_once) as makers:
+
+        def make(key: RunKey, of: Identity, folder: Path) -> None:
+            progress.begin(key)
+            stopped = made(key.directory, of, lambda _: True)
+            makers.make(key, of, partial(progress.grow, key), folder, num_stops(study, stopped) if stopped else 0)
+            progress.end(key, _record_in(folder))
+
+        def have(key: RunKey) -> None:
+            if any(not error.by_signal for error in failed.values()):  # a fault of the code would fail every run
+                return
+            try:
+                in_place[key], _ = obtain_as_read(
+                    key.directory, lambda: of_runs(study, benchmark)[key], partial(make, key), counts
+                )
+            except FailedRunError as error:
+                failed[key] = error
+
+        try:
+            for done in as_completed([pool.submit(have, key) for key in wanted]):
+                done.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return in_place, failed
+
+
+def _record_in(folder: Path) -> RunRecord:
+    return RunRecord.model_validate_json((folder / "record.json").read_bytes())
 
 
 class Makers:
@@ -103,7 +169,7 @@ class Makers:
                 raise CancelledError
             if needed not in self._forking or self._forking[needed][0].has_ended:
                 check = partial(check_read, self._study, key.benchmark, TRAINING_CODE, of)
-                parent = self._parents.enter_context(Parent(self._num_at_once, prepare, policy, check))
+                parent = self._parents.enter_context(Parent(self._num_at_once, import_training, policy, check))
                 self._forking[needed] = parent, [*parent.lines]
             free = self._forking[needed][1]
             line, cores = free.pop(), self._cores.pop()
@@ -118,7 +184,7 @@ class Makers:
             self._cores.append(cores)
 
 
-def prepare(policy: str, check_read: Callable[[], None]) -> None:
+def import_training(policy: str, check_read: Callable[[], None]) -> None:
     """Choose the engine. If this process can be forked, import what training needs. Touch no device."""
     choose_engine([policy])
     if can_fork():

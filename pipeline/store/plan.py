@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.records.blocks import SPEED
-from pipeline.records.numerics import NUMERICS
+from pipeline.files.places import NUMERICS, SPEED
 from pipeline.store.identity import Identity, of_numerics, of_runs, of_speed, says_the_study
 from pipeline.store.kept import made, read_identity
 from pipeline.study.schema import RunKey, Study

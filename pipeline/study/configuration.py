@@ -73,7 +73,7 @@ def validate(model: type[SectionT], values: Any, source: str) -> SectionT:
         return model.model_validate(values)
     except ValidationError as error:
         errors = [fault for fault in error.errors() if fault["type"] != "default_factory_not_called"]
-    faults = [line for fault in errors[:MAX_FAULTS] for line in _describe(model, fault)]
+    faults = [line for fault in errors[:MAX_FAULTS] for line in _told(model, fault)]
     num_faults = len(faults) + len(errors[MAX_FAULTS:])
     count = "1 fault" if num_faults == 1 else f"{num_faults:,} faults"
     lines = [f"{source}: {count}, nothing was started.", *(f"  {fault}" for fault in faults[:MAX_FAULTS])]
@@ -88,7 +88,7 @@ def _where(path: Sequence[str]) -> str:
     return ".".join(excerpt(part) for part in path) or "(the whole file)"
 
 
-def _describe(model: type[BaseModel], fault: Any) -> list[str]:
+def _told(model: type[BaseModel], fault: Any) -> list[str]:
     """Return the lines that describe one pydantic error; a check across several keys may report several faults."""
     location = fault["loc"]
     parts, known, node = _walk(model, location)

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from pipeline.errors import InputError
+from pipeline.files.places import PARAMS
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import (
     MAX_RUNS,
@@ -29,8 +30,6 @@ from pipeline.study.variant import Variant
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # the seeds that NumPy takes
 BudgetSeconds = Annotated[float, Field(gt=0, le=1e6)]
-
-PARAMS = Path("params.yaml")
 
 
 class RunKey(NamedTuple):

@@ -14,9 +14,9 @@ import keras
 
 from pipeline.data import datasets
 from pipeline.data.batches import ShuffledBatches, WholeBatches
-from pipeline.data.datasets import Dataset
-from pipeline.machine import environment, own_memory
+from pipeline.machine import own_memory
 from pipeline.machine.disturbance import Watch
+from pipeline.machine.environment import environment_here
 from pipeline.records.run_record import EpochRecord, Outcome, RunRecord
 from pipeline.study.policies import POLICIES
 from pipeline.study.schema import RunKey, Study
@@ -55,123 +55,125 @@ def train(
     process_started = time.perf_counter()
     if study.compilation_cache:
         engine.keep_compiled(COMPILED)
-    benchmark = study.benchmarks[key.benchmark]
-    data = datasets.load_dataset(benchmark.dataset, benchmark.split)
-    notes = Notes(_start(data, process_started), tell)
+    run = _Run(study, key, folder, tell, process_started)
     outcome: Outcome
     tested = None
     try:
-        model, checkpoint = _prepare(study, key, data, notes, folder, check_read)
-        outcome = _train(study, key, data, model, checkpoint, notes)
+        model = run.build(check_read)
+        outcome = run.train(model)
         if outcome == "diverged":
-            notes.add(facts={"first_not_finite": _where_it_diverged(study, key, data, checkpoint)})
+            run.notes.add(facts={"first_not_finite": run.where_it_diverged()})
         if outcome == "completed":
-            tested = _test(study, key, data, model)
+            tested = run.test(model)
     except Exception as error:
         if not engine.is_out_of_memory(error):
             raise
         outcome = "out_of_memory"
-    if notes.so_far.memory["peak_bytes"] is None:
-        notes.add(memory=_peak())
-    return finish(study, key, notes.so_far, outcome, data.test.labels, folder, tested)
+    if run.notes.so_far.memory["peak_bytes"] is None:
+        run.notes.add(memory=_peak())
+    return finish(study, key, run.notes.so_far, outcome, run.data.test.labels, folder, tested)
 
 
-def _start(data: Dataset, process_started: float) -> SoFar:
-    facts = {
-        "started_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "environment": environment.describe(engine.accelerators(), engine.version(), engine.kernels()),
-        "data_sha256": data.sha256,
-        "data_source": data.came_from,
-        "images_on_device": engine.keeps_images(data.train.images.nbytes),
-    }
-    return SoFar(process_started, facts)
+class _Run:
+    """Hold the study's choices for one run, its data, and what is known about it (`notes`)."""
 
+    def __init__(
+        self, study: Study, key: RunKey, folder: Path, tell: Callable[[SoFar], None], process_started: float
+    ) -> None:
+        self.name, self.seed = key.benchmark, key.seed
+        self.benchmark, self.variant = study.benchmarks[key.benchmark], study.variants[key.variant]
+        self.data = datasets.load_dataset(self.benchmark.dataset, self.benchmark.split)
+        self.environment = environment_here(engine.accelerators(), engine.version(), engine.kernels())
+        self.images_on_device = engine.keeps_images(self.data.train.images.nbytes)
+        facts = {
+            "started_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "environment": self.environment,
+            "data_sha256": self.data.sha256,
+            "data_source": self.data.came_from,
+            "images_on_device": self.images_on_device,
+        }
+        self.notes = Notes(SoFar(process_started, facts), tell)
+        self.folder = folder
 
-def _prepare(
-    study: Study, key: RunKey, data: Dataset, notes: Notes, folder: Path, check_read: Callable[[], None]
-) -> tuple[keras.Model, Checkpoint]:
-    """Build and compile the model, and restore any checkpoint of an earlier process."""
-    own_memory.begin()
-    benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
-    # Under a mixed policy, the layers that stay in float32 follow the device's default.
-    engine.round_float32(POLICIES[variant.policy].products != "float32")
-    try:
-        model, initial_weights_sha256 = build_model(
-            benchmark, variant.policy, data.num_classes, data.num_channels, key.seed
+    def build(self, check_read: Callable[[], None]) -> keras.Model:
+        """Return the compiled model, restored from any checkpoint of an earlier process."""
+        own_memory.begin()
+        policy = self.variant.policy
+        # Under a mixed policy, the layers that stay in float32 follow the device's default.
+        engine.round_float32(POLICIES[policy].products != "float32")
+        try:
+            model, initial_weights_sha256 = self._compiled()
+        finally:
+            check_read()
+        # Noted now: on JAX, a model that runs out of memory loses its values.
+        self.notes.add(
+            facts={
+                "float32_products": check_float32(policy),
+                "initial_weights_sha256": initial_weights_sha256,
+                "num_parameters": model.count_params(),
+            }
         )
-    finally:
-        check_read()
-    notes.add(facts={"float32_products": check_float32(variant.policy)})
-    compile_model(model, benchmark, variant)
-    # Noted now: on JAX, a model that runs out of memory loses its values.
-    notes.add(facts={"initial_weights_sha256": initial_weights_sha256, "num_parameters": model.count_params()})
-    # Predict once, to trace outside every timed window and to see the output's real dtype. XLA compiles for one shape,
-    # so these images have the shape of a validation batch.
-    num_first = benchmark.evaluation_batch_size if engine.COMPILES_SHAPES else 1
-    probabilities = engine.predict(model, WholeBatches(data.validation.images[:num_first], num_first))
-    dtypes = observed_dtypes(model, str(probabilities.dtype))
-    check_model(key.benchmark, benchmark, variant.policy, dtypes, probabilities)
-    notes.add(facts={f"{name}_dtype": dtype for name, dtype in dtypes._asdict().items()})
+        # Predict once, to trace outside every timed window and to see the output's real dtype. XLA compiles for one
+        # shape, so these images have the shape of a validation batch.
+        num_first = self.benchmark.evaluation_batch_size if engine.COMPILES_SHAPES else 1
+        probabilities = engine.predict(model, WholeBatches(self.data.validation.images[:num_first], num_first))
+        dtypes = observed_dtypes(model, str(probabilities.dtype))
+        check_model(self.name, self.benchmark, policy, dtypes, probabilities)
+        self.notes.add(facts={f"{name}_dtype": dtype for name, dtype in dtypes._asdict().items()})
+        surroundings = lasting(self.environment) | {"initial_weights": initial_weights_sha256}
+        self.checkpoint = Checkpoint(self.folder / CHECKPOINT, surroundings)
+        earlier = self.checkpoint.restore(model)
+        self.notes.add(earlier=earlier, epochs=earlier.epochs)
+        return model
 
-    surroundings = lasting(notes.so_far.facts["environment"]) | {"initial_weights": initial_weights_sha256}
-    checkpoint = Checkpoint(folder / CHECKPOINT, surroundings)
-    earlier = checkpoint.restore(model)
-    notes.add(earlier=earlier, epochs=earlier.epochs)
-    return model, checkpoint
+    def _compiled(self) -> tuple[keras.Model, str]:
+        classes, channels = self.data.num_classes, self.data.num_channels
+        model, digest = build_model(self.benchmark, self.variant.policy, classes, channels, self.seed)
+        compile_model(model, self.benchmark, self.variant)
+        return model, digest
 
+    def train(self, model: keras.Model) -> Outcome:
+        """Train the epochs that are left, and note each as it ends."""
+        batch_size = self.benchmark.batch_size * self.variant.batch_multiplier
+        batches = ShuffledBatches(self.data.train, batch_size, self.seed, self.images_on_device)
+        num_epochs, earlier = self.benchmark.num_epochs_of(self.variant), self.notes.so_far.earlier
+        watch = Watch(engine.gpu_place())
 
-def _train(
-    study: Study,
-    key: RunKey,
-    data: Dataset,
-    model: keras.Model,
-    checkpoint: Checkpoint,
-    notes: Notes,
-) -> Outcome:
-    benchmark, variant, earlier = study.benchmarks[key.benchmark], study.variants[key.variant], notes.so_far.earlier
-    batch_size = benchmark.batch_size * variant.batch_multiplier
-    batches = ShuffledBatches(data.train, batch_size, key.seed, notes.so_far.facts["images_on_device"])
-    num_epochs = benchmark.num_epochs_of(variant)
-    watch = Watch(engine.gpu_place())
+        def note(**values: Any) -> None:
+            self.notes.add(memory=_peak(), disturbance=watch.finish().worst(earlier.disturbance), **values)
 
-    def measured() -> dict[str, Any]:
-        return {"memory": _peak(), "disturbance": watch.finish().worst(earlier.disturbance)}
+        def after_epoch(epoch: EpochRecord) -> None:
+            watch.look()
+            note(epochs=[*clock.epochs])
+            if not clock.diverged and epoch.epoch < num_epochs:
+                self.checkpoint.save(model, Progress(clock.epochs, self.notes.so_far.disturbance))
 
-    def after_epoch(epoch: EpochRecord) -> None:
-        watch.look()
-        notes.add(epochs=[*clock.epochs], **measured())
-        if not clock.diverged and epoch.epoch < num_epochs:
-            checkpoint.save(model, Progress(clock.epochs, notes.so_far.disturbance))
+        def validate() -> tuple[float, float]:
+            return score(model, self.data.validation, self.benchmark.evaluation_batch_size)[:2]
 
-    clock = EpochClock(
-        lambda: score(model, data.validation, benchmark.evaluation_batch_size)[:2], after_epoch, earlier.epochs
-    )
-    notes.add(startup_seconds=time.perf_counter() - notes.so_far.process_started)
-    engine.reset_peak_memory()
-    try:
-        LOOPS[variant.loop](model, batches, range(len(clock.epochs), num_epochs), [clock])
-    finally:
-        notes.add(**measured())
-    return "diverged" if clock.diverged else "completed"
+        clock = EpochClock(validate, after_epoch, earlier.epochs)
+        self.notes.add(startup_seconds=time.perf_counter() - self.notes.so_far.process_started)
+        engine.reset_peak_memory()
+        try:
+            LOOPS[self.variant.loop](model, batches, range(len(clock.epochs), num_epochs), [clock])
+        finally:
+            note()
+        return "diverged" if clock.diverged else "completed"
 
+    def where_it_diverged(self) -> str | None:
+        """Name the first output or gradient that is not finite, with the weights from before the diverged epoch."""
+        model, _ = self._compiled()
+        self.checkpoint.restore(model)
+        return first_not_finite(model, self.data.train.images, self.data.train.labels)
 
-def _where_it_diverged(study: Study, key: RunKey, data: Dataset, checkpoint: Checkpoint) -> str | None:
-    """Name the first output or gradient that is not finite, with the weights from before the epoch that diverged."""
-    benchmark, variant = study.benchmarks[key.benchmark], study.variants[key.variant]
-    model, _ = build_model(benchmark, variant.policy, data.num_classes, data.num_channels, key.seed)
-    compile_model(model, benchmark, variant)
-    checkpoint.restore(model)
-    return first_not_finite(model, data.train.images, data.train.labels)
+    def test(self, model: keras.Model) -> Tested:
+        loss, accuracy, predicted = score(model, self.data.test, self.benchmark.evaluation_batch_size)
+        scores = {"test_loss": loss if math.isfinite(loss) else None, "test_accuracy": accuracy}
+        return Tested(scores, predicted, weights_digest(model.get_weights()))
 
 
 def _peak() -> dict[str, Any]:
     return dict(zip(("peak_bytes", "peak_kind"), engine.peak_memory(), strict=True))
-
-
-def _test(study: Study, key: RunKey, data: Dataset, model: keras.Model) -> Tested:
-    loss, accuracy, predicted = score(model, data.test, study.benchmarks[key.benchmark].evaluation_batch_size)
-    scores = {"test_loss": loss if math.isfinite(loss) else None, "test_accuracy": accuracy}
-    return Tested(scores, predicted, weights_digest(model.get_weights()))
 
 
 def lasting(surroundings: dict[str, Any]) -> dict[str, Any]:

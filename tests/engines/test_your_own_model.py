@@ -64,7 +64,9 @@ def test_advice_is_asked_for_edited_made_and_asked_for_again(finished, environme
     asked = ["--model", "networks.rows:build", "--source", "../networks", "--arguments", '{"size": 8}']
     asked += ["--dataset", "cifar10", "--batch", "50"]
     compose = "from argparse import Namespace; from stages import advise; "  # the study, and no runs
-    compose += "advise.prepare(Namespace(model='networks.rows:build', source='../networks', arguments={'size': 8}, "
+    compose += (
+        "advise.compose_study(Namespace(model='networks.rows:build', source='../networks', arguments={'size': 8}, "
+    )
     compose += "dataset='cifar10', batch=50, image_size=None))"
     run(finished, environment, sys.executable, "-c", compose)
     study = yaml.safe_load((finished / "params.yaml").read_text())

@@ -78,7 +78,7 @@ def test_finished_runs_of_another_device_are_told_of_before_training(folder, mon
     assert whole.numbers["seeds"] == []
     assert said(of_first_seed, planned={"campaign": "earlier"}) == []
     said(of_first_seed)
-    monkeypatch.setattr(check, "device_here", lambda: "Example CPU, 2 cores")
+    monkeypatch.setattr(check, "device_name_here", lambda: "Example CPU, 2 cores")
     assert check.runs_from_elsewhere(study, XEON) == []
 
 

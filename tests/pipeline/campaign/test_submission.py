@@ -69,10 +69,10 @@ def test_the_collector_waits_for_what_is_missing_and_no_longer_than_it_may(monke
     answers = [[1, 2], [2], []]
     monkeypatch.setattr(collect, "missing_elements", lambda *_, **__: answers.pop(0))
     monkeypatch.setattr(collect, "POLL_SECONDS", 0.01)
-    assert collect.still_missing(small_study(), 60.0) == []
+    assert collect.wait_for_elements(small_study(), 60.0) == []
     monkeypatch.setattr(collect, "missing_elements", lambda *_, **__: [2])
     started = time.monotonic()
-    assert collect.still_missing(small_study(), 0.1) == [2]
+    assert collect.wait_for_elements(small_study(), 0.1) == [2]
     assert 0.1 <= time.monotonic() - started < 5
 
 

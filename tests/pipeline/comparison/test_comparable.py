@@ -4,7 +4,7 @@ import pytest
 import yaml
 from conftest import ENVIRONMENT, changed, planned_record, small_study, write_small_run, write_speeds
 
-from pipeline.comparison.comparable import check_comparable, describe_device
+from pipeline.comparison.comparable import check_comparable, device_in_words
 from pipeline.comparison.comparing import compare_runs
 from pipeline.errors import InputError
 from pipeline.report.results import read_environments
@@ -68,9 +68,9 @@ def test_a_run_from_another_machine_or_with_other_packages_is_refused(changes, w
 
 def test_a_device_is_named_with_the_16_bit_features_of_a_cpu_that_trains():
     assert (
-        describe_device(ENVIRONMENT | {"cpu_features": ["avx2", "avx512_bf16"]}) == "Example CPU, 2 cores, AVX512-BF16"
+        device_in_words(ENVIRONMENT | {"cpu_features": ["avx2", "avx512_bf16"]}) == "Example CPU, 2 cores, AVX512-BF16"
     )
-    assert describe_device(ENVIRONMENT | {"accelerators": [GPU]}) == "V100"
+    assert device_in_words(ENVIRONMENT | {"accelerators": [GPU]}) == "V100"
 
 
 def test_a_study_may_go_on_elsewhere_seed_by_seed_and_speed_is_that_of_one_device(tmp_path):

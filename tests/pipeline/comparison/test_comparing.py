@@ -9,8 +9,9 @@ from conftest import ENVIRONMENT, changed, epoch_records, planned_record, predic
 from pipeline.comparison.comparable import check_comparable
 from pipeline.comparison.comparing import Measured, run_row, summarise, tabulate
 from pipeline.comparison.finished_runs import Run
-from pipeline.comparison.tables import PAIR_COLUMNS, PAIRS, RUN_COLUMNS, RUNS, pair_cells, read_tables, table_text
+from pipeline.comparison.tables import PAIR_COLUMNS, RUN_COLUMNS, pair_cells, read_tables, table_text
 from pipeline.errors import InputError
+from pipeline.files.places import PAIRS, RUNS
 from pipeline.records.blocks import REPEAT
 from pipeline.statistics.intervals import Estimate
 from pipeline.statistics.speeds import speeds_of

@@ -8,7 +8,7 @@ import pytest
 from projects import commit, git
 
 from pipeline.engine.loading import check_installed
-from pipeline.machine.environment import describe
+from pipeline.machine.environment import environment_here
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def project(tmp_path, monkeypatch) -> Path:
 
 
 def state() -> tuple[str | None, list[str]]:
-    found = describe([], {}, "")
+    found = environment_here([], {}, "")
     return found["git_commit"], found["git_changed"]
 
 

@@ -48,7 +48,7 @@ def test_a_record_says_which_gpu_it_was_and_another_of_the_kind_is_comparable(mo
     def on(*places: int):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", ",".join(map(str, places)))
         accelerators = [{"kind": "gpu", "name": H100[0], "compute_capability": "9.0"} for _ in places]
-        return ENVIRONMENTS.validate_python(environment.describe(accelerators, {}, "cuDNN"))
+        return ENVIRONMENTS.validate_python(environment.environment_here(accelerators, {}, "cuDNN"))
 
     monkeypatch.setattr(environment, "driver", lambda: "590.1")
     show(monkeypatch, H100, H100)
@@ -66,6 +66,6 @@ def test_records_that_do_not_say_which_gpu_it_was_are_read():
 def test_a_record_names_the_environment_variables_that_change_what_libraries_do(monkeypatch):
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "100000000000")
     monkeypatch.setenv("TF_CLI_CONFIG_FILE", "~/.terraformrc")
-    variables = ENVIRONMENTS.validate_python(environment.describe([], {}, "oneDNN"))["variables"]
+    variables = ENVIRONMENTS.validate_python(environment.environment_here([], {}, "oneDNN"))["variables"]
     assert variables["MALLOC_TRIM_THRESHOLD_"] == "100000000000"
     assert "TF_CLI_CONFIG_FILE" not in variables
