@@ -1,4 +1,4 @@
-"""What tests need that end processes and look whether others end with them."""
+"""Helpers for tests that end processes and check that their children end, too."""
 
 import signal
 import subprocess

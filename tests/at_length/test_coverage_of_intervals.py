@@ -1,4 +1,4 @@
-"""How often intervals hold the truth and tests err, in simulated studies: what docs/decisions/intervals.md says."""
+"""Coverage of intervals and error rates of tests in simulated studies, as docs/decisions/intervals.md gives them."""
 
 import numpy as np
 import pytest

@@ -27,7 +27,7 @@ def chromium(folder: Path, page: Path, *options: str) -> subprocess.CompletedPro
 
 
 def evaluate(folder: Path, page: Path, script: str, *options: str) -> dict:
-    """What `script`, the body of an async function, returns in a copy of `page` that lets it run."""
+    """Run `script`, the body of an async function, in a copy of `page` that allows it, and return its result."""
     text = re.sub(r"<meta[^>]*Content-Security-Policy[^>]*>", "", page.read_text())
     run = f"(async () => {{ {script} }})()"
     show = (

@@ -46,7 +46,7 @@ def page(small, published, request) -> Path:
     return small if request.param == "small" else published[request.param]
 
 
-def test_it_opens_without_an_error_and_asks_for_nothing_else(page, tmp_path):
+def test_the_report_opens_without_errors_and_loads_nothing_else(page, tmp_path):
     done = chromium(tmp_path, page, "--dump-dom")
     assert "CONSOLE" not in done.stderr, done.stderr  # where a blocked script or request would show
     assert "<h1>" in done.stdout
@@ -89,7 +89,7 @@ def test_a_link_to_something_folded_opens_it(published, tmp_path):
     assert evaluate(tmp_path, published["cpu"], script) == {"before": False, "after": True, "open": True}
 
 
-def test_it_fits_a_sheet_of_paper(page, tmp_path):
+def test_the_report_prints_on_paper(page, tmp_path):
     """Under the rules for print, on 690 pixels (A4 less its margins), no table is cut off and no control is printed."""
     script = """
         for (const rule of [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]))

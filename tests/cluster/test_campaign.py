@@ -34,7 +34,7 @@ def project(tmp_path_factory) -> Path:
 
 
 def test_a_campaign_survives_a_requeue_a_warning_and_a_lost_run(project):
-    """Of eight runs one is killed in its middle and requeued, one is warned that its time is running out, and one is
+    """One of eight runs is killed in its middle and requeued, one is warned that its time is running out, and one is
     cancelled. Then what is missing is submitted.
     """
     folder = project / "campaigns" / "c1"
@@ -81,13 +81,13 @@ def test_a_campaign_survives_a_requeue_a_warning_and_a_lost_run(project):
 
 
 def asked(job: str, *names: str) -> list[str]:
-    """What Slurm says of a job, or of the first element of an array."""
+    """Return Slurm's state of a job, or of the first element of an array."""
     said = dict(word.split("=", 1) for word in output("scontrol", "show", "job", job).split() if "=" in word)
     return [said[name] for name in names]
 
 
 def is_in_its_middle(folder: Path, variant: str) -> bool:
-    """Whether the run of the first seed has kept an epoch, and is not finished."""
+    """Return whether the run of the first seed has saved an epoch and is not finished."""
     with contextlib.chdir(folder):
         identities = of_runs(load_study(), "small_dense")
     name = name_of(identities[RunKey("small_dense", variant, SEEDS[0])])

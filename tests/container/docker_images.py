@@ -102,7 +102,7 @@ def base(docker) -> str:
 
 @pytest.fixture(scope="session")
 def build_environment(docker, base, tmp_path_factory) -> dict[str, str]:
-    """What build.sh needs here; the certificate file carries a line that must be in no image."""
+    """Return the variables that build.sh needs here. The certificate file has a line that must be in no image."""
     certificates = tmp_path_factory.mktemp("certificates") / "ca.pem"
     bundles = (os.environ.get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT"))
     bundle = next(filter(None, bundles), certifi.where())

@@ -279,7 +279,7 @@ def ready(docker, images, tmp_path) -> dict[str, str]:
     return {"DOCKER": docker, "IMAGE": images["cpu"], "HOME": str(tmp_path)}
 
 
-def test_no_tpu(clone, ready, images):
+def test_the_tpu_image_starts_without_a_tpu(clone, ready, images):
     message = refused("deploy/container/run.sh", "tpu", folder=clone, **ready | {"IMAGE": images["tpu"]})
     assert "there is no TPU here (no /dev/accel*, no /dev/vfio/*); run this on a TPU VM" in message
 

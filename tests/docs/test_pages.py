@@ -1,4 +1,4 @@
-"""What the pages tell people to follow, run or copy is there: links, commands and examples."""
+"""Links, commands and examples in the pages exist and work."""
 
 import json
 import re

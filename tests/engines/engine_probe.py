@@ -1,4 +1,4 @@
-"""What the engine that KERAS_BACKEND names does, as JSON: python engine_probe.py FUNCTION FOLDER [NUMBER].
+"""Print as JSON what the engine in KERAS_BACKEND does: python engine_probe.py FUNCTION FOLDER [NUMBER].
 
 `tests/engines/test_engines.py` starts this, because a process has one engine.
 """
@@ -129,7 +129,7 @@ def killed(folder: Path, number: int, epoch: int) -> object:
 
 
 def compilations(folder: Path) -> object:
-    """How often XLA compiled something before and after the end of the first epoch, the last batch being smaller."""
+    """Count XLA's compilations before and after the end of the first epoch, whose last batch is smaller."""
     import jax
 
     counts: list[int] = [0]
@@ -149,7 +149,7 @@ def compilations(folder: Path) -> object:
 
 
 def cached(folder: Path) -> object:
-    """Whether XLA's compiled steps are kept, and found again."""
+    """Return whether XLA's compiled steps are kept, and found again."""
     import jax
 
     events: list[str] = []

@@ -9,7 +9,7 @@ from pipeline.errors import InputError
 
 
 def test_jax_passes_the_tests_of_training_and_numerics():
-    """What the rest of the suite shows of TensorFlow."""
+    """Run on JAX what the rest of the suite tests on TensorFlow."""
     chosen = ["complete_record and mixed_float16", "custom_loop_does_what_fit_does and mixed_float16", "overflow"]
     chosen += ["runs_out_of_memory", "wait_for_every_step", "worked_out_in_float64", "range_as", "growth_period"]
     chosen += ["dtypes_under", "random_state", "planted_fault", "float8"]
@@ -73,7 +73,7 @@ def test_xla_compiles_nothing_after_the_first_epoch(workspace):
     assert rest == [0] * 4
 
 
-def test_what_xla_compiled_is_found_again_by_the_next_process(workspace):
+def test_the_next_process_finds_what_xla_compiled(workspace):
     first, second = (probe("jax", "cached", workspace) for _ in range(2))
     assert first["misses"] > 0
     assert second["misses"] == 0
@@ -105,7 +105,7 @@ def test_cudnn_that_is_not_found_is_lack_of_memory_where_the_memory_was_full():
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_a_user_has_set_of_keras_reaches_no_run(workspace, tmp_path_factory, engine):
+def test_runs_ignore_the_users_keras_settings(workspace, tmp_path_factory, engine):
     """As in ~/.keras/keras.json and in the environment: slower, wrong, or cut short without a word."""
     home = tmp_path_factory.mktemp("home")
     (home / ".keras").mkdir()

@@ -22,7 +22,7 @@ def study(**recipe):
 
 
 def run(folder, study, *words):
-    """What is printed where a stage runs on this study."""
+    """Run a stage on this study and return its output."""
     (folder / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
     if not (folder / "pipeline").exists():
         link_code(folder)
@@ -76,7 +76,7 @@ def test_a_model_that_does_not_fit_into_memory_is_an_outcome(workspace):
     assert json.loads((workspace / KEY.directory / "record.json").read_text())["num_parameters"] is None
 
 
-def test_what_does_not_fit_into_memory_stops_no_other_stage(workspace, monkeypatch, capsys):
+def test_a_run_that_exceeds_memory_stops_no_other_stage(workspace, monkeypatch, capsys):
     """The check of a user's model leaves it to the runs, and numerics tells of the other benchmark."""
     from pipeline.advice import fitness
 

@@ -47,7 +47,7 @@ def dvc(folder: Path, *words: str, status: int = 0) -> str:
 
 
 def made(said: str) -> dict[str, int]:
-    """How many runs of each benchmark the stages that ran say they had to make."""
+    """Return how many runs of each benchmark the stages had to make, by their output."""
     return {name: int(number) for name, number in re.findall(r"^(\w+): (\d+) of \d+ runs to make$", said, re.MULTILINE)}
 
 
@@ -95,7 +95,7 @@ def test_a_queue_makes_each_run_once(project):
     assert made(dvc(project, "repro", "train@small_dense")) == {"small_dense": 0}
 
 
-def test_what_was_pushed_is_pulled_into_a_clone_and_nothing_runs(project, tmp_path):
+def test_a_clone_pulls_pushed_results_and_runs_nothing(project, tmp_path):
     dvc(project, "remote", "add", "--default", "--local", "shelf", str(tmp_path / "shelf"))
     dvc(project, "push", "--quiet")
     clone = tmp_path / "clone"

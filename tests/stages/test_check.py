@@ -1,4 +1,4 @@
-"""What `make repro` says of a study, its claims and the user's code before anything runs, and how a command ends."""
+"""Messages of `make repro` about a study, its claims and the user's code before anything runs; exit statuses."""
 
 import shutil
 import subprocess
@@ -34,7 +34,7 @@ def write(folder: Path, values: dict) -> None:
     ("runtime", "hardware", "said"),
     [("cpu", XEON, "check.device"), ("cuda", XEON, "check.no_device"), ("cpu", H100, "check.other_device")],
 )
-def test_what_trains_is_named(runtime, hardware, said):
+def test_the_training_hardware_is_named(runtime, hardware, said):
     assert check.trains_on(runtime, hardware).code == said
 
 

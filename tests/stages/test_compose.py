@@ -37,7 +37,7 @@ def files(folder: Path) -> dict[str, str]:
         ("seeds=[]", "params.partial.yaml: "),
     ],
 )
-def test_what_is_no_study_is_not_composed(folder, words, message):
+def test_an_invalid_study_is_not_composed(folder, words, message):
     (folder / "params.yaml").write_text("mine: 1\n")
     done = stage(folder, "compose", *words.split())
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
@@ -45,7 +45,7 @@ def test_what_is_no_study_is_not_composed(folder, words, message):
     assert files(folder) == {"params.yaml": "mine: 1\n"}
 
 
-def test_what_was_there_is_kept(folder, capsys):
+def test_composing_keeps_a_copy_of_the_old_study(folder, capsys):
     def said(*settings: str) -> str:
         compose.main(argparse.Namespace(for_this_machine=False, small=False, settings=["profile=paper", *settings]))
         return capsys.readouterr().out

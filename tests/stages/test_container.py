@@ -1,4 +1,4 @@
-"""What deploy/container/build.sh and run.sh refuse before anything is built or run, by a stand-in for Docker.
+"""Requests that deploy/container/build.sh and run.sh refuse before they build or run, with a stand-in for Docker.
 
 tests/container has a real one.
 """
@@ -37,7 +37,7 @@ esac
         ("", "run.sh cuda", {}, 'could not select device driver ""); install the driver and the NVIDIA Container'),
     ],
 )
-def test_what_is_missing_is_named_with_its_remedy(tmp_path, before, command, variables, message):
+def test_a_missing_tool_is_named_with_its_remedy(tmp_path, before, command, variables, message):
     project, programs = tmp_path / "project", tmp_path / "bin"
     for name in ("deploy/container", "requirements"):
         shutil.copytree(REPOSITORY / name, project / name)

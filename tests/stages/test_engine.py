@@ -1,4 +1,4 @@
-"""What trains a study, by the hardware that is here: what Make is told."""
+"""The engine that is chosen for the hardware, as make hears of it."""
 
 import subprocess
 import sys
@@ -59,7 +59,7 @@ def test_a_tpu_trains_by_jax(monkeypatch, asked):
     assert (found, line.partition(",")[0]) == ("tpu", "found TPU: ENGINE=tpu")
 
 
-def test_what_made_the_finished_runs_goes_on(monkeypatch, asked):
+def test_the_engine_of_finished_runs_is_chosen_again(monkeypatch, asked):
     show(monkeypatch, H100)
     record = Path("runs/mnist_dense/float32/seed-0/record.json")
     record.parent.mkdir(parents=True)

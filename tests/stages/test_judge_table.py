@@ -63,7 +63,7 @@ def test_outcome_and_status(tmp_path, differences, outcome, status, said):
     assert codes(found) == [*said, "pairing"]
 
 
-def test_what_is_not_given_is_named_as_make_calls_it(tmp_path):
+def test_a_missing_option_is_named_as_make_calls_it(tmp_path):
     done = stage(tmp_path, "judge_table", "runs.csv")
     assert done.returncode == 2
     assert "give BASELINE=… and MARGIN=…, as in: make judge TABLE=" in done.stderr
@@ -205,7 +205,7 @@ LOSSES = "variant,seed,val_loss\n" + "".join(f"fp32,{i},2.0{i}\nfp16,{i},2.6{i}\
 
 
 @pytest.mark.parametrize(("words", "status"), [((), 2), (("--lower-is-better",), 20), (("--higher-is-better",), 0)])
-def test_of_a_loss_it_is_asked_whether_less_is_better(tmp_path, words, status):
+def test_a_one_sided_question_about_a_loss_needs_a_direction(tmp_path, words, status):
     (tmp_path / "runs.csv").write_text(LOSSES)
     asked = ("--baseline", "fp32", "--margin", "0.1", "--metric", "val_loss", "--one-sided")
     done = stage(tmp_path, "judge_table", "runs.csv", *asked, *words)
@@ -222,7 +222,7 @@ def test_a_flag_is_read_as_programs_write_it(tmp_path, yes, no):
     assert (baseline["failures"], candidate["failures"]) == ({}, {"diverged": 1})
 
 
-def test_what_csv_refuses_is_told_with_its_line(tmp_path):
+def test_errors_of_the_csv_module_name_the_line(tmp_path):
     path = table(tmp_path / "runs.csv", SAME, extra=['fp32,9,"' + "9" * 200_000 + '",1'])
     with pytest.raises(InputError, match=r"runs\.csv can't be judged: line 12: field larger than field limit"):
         verdict(path)

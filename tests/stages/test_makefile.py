@@ -1,4 +1,4 @@
-"""Which packages train and which study runs, as `make` is asked."""
+"""The packages that `make` installs and the study that it runs, by its variables."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ ENVIRONMENT["CUDA_VISIBLE_DEVICES"] = ""  # on whatever machine
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """What the Makefile reads of a project."""
+    """Return a folder with the files that the Makefile reads."""
     shutil.copy(REPOSITORY / "Makefile", tmp_path)
     shutil.copytree(REPOSITORY / "requirements", tmp_path / "requirements")
     for name in ("pipeline", "stages"):
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def planned(folder: Path, *arguments: str) -> str:
-    """What `make` would run."""
+    """Return the commands that `make` would run."""
     return make(folder, "-n", *arguments)
 
 
@@ -68,7 +68,7 @@ def test_a_fresh_machine_gets_the_parser_before_it_is_asked_what_trains(folder):
     assert "make: ***" in said
 
 
-def test_what_tests_need_comes_with_them_and_nothing_is_installed_twice(folder):
+def test_make_test_installs_what_tests_need_and_nothing_twice(folder):
     program(folder / ".venv" / "bin" / "uv", 'echo "$*" >> installed')
     log = folder / "installed"
     make(folder, ".venv/ready")  # which `make repro` makes
@@ -93,7 +93,7 @@ def test_who_cannot_reach_the_packages_is_told_what_to_do(folder):
     assert not (folder / ".venv" / "ready").exists()
 
 
-def test_what_is_here_is_told_unless_an_engine_is_named(folder):
+def test_make_says_which_hardware_it_found_unless_an_engine_is_named(folder):
     program(folder / ".venv" / "bin" / "python", "echo cuda \"found it, '#1' of \\$2 ($*): why\"")
     told = "found it, '#1' of $2 (-m stages.engine): why"
     assert told in planned(folder, "repro").splitlines()
@@ -132,7 +132,7 @@ TYPED = ["x'; touch made; '", "`touch made`", "$(shell touch made)", "#& |*?<>\\
     ("target", "variable", "option"),
     [("judge", "TABLE", ""), ("advise", "ARGUMENTS", "--arguments="), ("study", "PROFILE", "profile=")],
 )
-def test_what_is_typed_arrives_as_it_is_and_reaches_no_shell(folder, text, target, variable, option):
+def test_typed_text_arrives_unchanged_and_reaches_no_shell(folder, text, target, variable, option):
     (folder / ".venv" / "ready").write_text("cpu\n")
     os.utime(folder / ".venv" / "ready", (2**31, 2**31))
     told = folder / "told"

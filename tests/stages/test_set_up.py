@@ -1,4 +1,4 @@
-"""What makes .venv, by made-up Pythons: which one is asked for, and what to do where there is none."""
+"""Setting up .venv, with stand-ins for Python: which version is chosen, and the message if there is none."""
 
 import shutil
 import subprocess

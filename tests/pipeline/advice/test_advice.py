@@ -137,7 +137,7 @@ PROFILE = yaml.safe_load((REPOSITORY / "conf" / "profile" / "yours.yaml").read_t
 
 
 def fixed_seconds(start: float, num_multiples: int) -> float:
-    """What three policies take at three seeds and in three launches, before anything trains."""
+    """Return the seconds that three policies take at three seeds and in three launches, besides training."""
     return 3 * num_multiples * (TRACING * start + PROCESS_SECONDS) * 6 + PROFILE["speed"]["budget_seconds"]
 
 
@@ -172,7 +172,7 @@ def test_a_study_that_can_not_be_short_is_the_smallest_and_says_how_long_it_take
     assert chosen(60.0, 3.0) == Size(640, (1,), pytest.approx(fixed_seconds(60.0, 1) + 10 * 3.0 * 3 * 3 * 5))
 
 
-def test_what_was_cut_is_a_deviation_of_the_study():
+def test_a_smaller_split_is_listed_as_a_deviation():
     model = {"name": "dense", "units": 8, "source": "pipeline/models/dense.py"}
     asked = {"dataset": "mnist", "model": model, "batch_size": 64}
     description = {"num_train_examples": 60_000, "image_shape": [28, 28, 1]}

@@ -21,7 +21,7 @@ NUM_CLASSES, SHAPE = 10, (32, 32, 3)
 
 
 def check(make: Callable[[], keras.Model], policy: str) -> list[str]:
-    """What is said of the model."""
+    """Return the sentences about the model."""
     previous = keras.config.dtype_policy()
     keras.config.set_dtype_policy(policy)
     try:
@@ -142,7 +142,7 @@ def build(spec):
 """
 
 
-def test_what_a_model_imports_or_reads_from_beside_its_source_is_named(tmp_path, monkeypatch):
+def test_files_read_beside_a_models_source_are_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     Path("fit_blocks.py").touch()

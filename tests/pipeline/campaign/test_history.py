@@ -105,7 +105,7 @@ ALL = (REPEAT, "float32", "float32_2x", "mixed", "mixed_2x")
         (OUT_OF_MEMORY, FIRST, TOO_LITTLE, [timed_once("mixed")]),
     ],
 )  # fmt: skip
-def test_what_is_missing_is_named_and_the_rest_has_not_changed(new, pinned, exit_code, reasons):
+def test_missing_runs_are_named_and_the_others_are_compared(new, pinned, exit_code, reasons):
     assert detect_drift(new, [pinned], [pinned]) == (exit_code, [], reasons)
 
 
@@ -136,7 +136,7 @@ def test_the_same_seeds_again_or_the_other_direction_confirm_nothing():
 
 
 def test_a_variant_that_begins_to_diverge_warns_and_has_drifted():
-    """Of five seeds all completed, and then none: Fisher's exact test gives p = 1/126. Three and three give 1/10."""
+    """Five of five seeds completed, then none of five: Fisher's exact test gives p = 1/126. For three, p = 1/10."""
     baseline = campaign("01", range(5))
     first, again = (diverged(campaign(f"0{n}", range(5 * n, 5 * n + 5)), *range(5 * n, 5 * n + 5)) for n in (2, 3))
     warned = detect_drift(first, [baseline], [baseline])
@@ -240,7 +240,7 @@ def status_after_collecting(folder: Path, error: type[BaseException] = SystemExi
     return json.loads((folder / "results" / "status.json").read_text())
 
 
-def test_from_the_first_campaign_to_the_next(collected, capsys):
+def test_a_second_campaign_is_compared_with_the_pinned_first(collected, capsys):
     status = status_after_collecting(collected)
     assert (status["exit_code"], status["ledger"]) == (TOO_LITTLE, "../ledger/first.json")
     assert "python -m stages.pin --campaign first" in capsys.readouterr().out

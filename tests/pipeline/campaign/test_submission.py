@@ -1,4 +1,4 @@
-"""What a campaign asks of Slurm, what submits nothing, what a collector waits for. tests/cluster has a real Slurm."""
+"""Submission of a campaign to Slurm, and the collector's waiting. tests/cluster has a real Slurm."""
 
 import time
 
@@ -18,7 +18,7 @@ CLUSTER = REPOSITORY / "deploy" / "slurm" / "cluster.yaml"
 EVERY = elements(small_study())  # 18 runs, numerics, two speeds, the collector
 
 
-def test_there_is_an_element_for_what_is_missing_alone():
+def test_only_missing_elements_are_submitted():
     cluster = read(Cluster, CLUSTER)
     others, speeds = split([0, 3, 18, 20], EVERY)
     assert cluster.run_options(others)[0] == "--array=0,3,18%8"
@@ -27,7 +27,7 @@ def test_there_is_an_element_for_what_is_missing_alone():
     assert "--exclusive" not in cluster.run_options(others)
 
 
-def test_what_the_hardware_has_no_use_for_is_not_missing(workspace, monkeypatch):
+def test_variants_left_out_on_this_hardware_are_not_missing(workspace, monkeypatch):
     """Until a run is made, nobody knows: the head of a cluster may have other hardware."""
     (workspace / "pipeline").symlink_to(REPOSITORY / "pipeline")
     monkeypatch.chdir(workspace)
@@ -42,7 +42,7 @@ def test_what_the_hardware_has_no_use_for_is_not_missing(workspace, monkeypatch)
     ]
 
 
-def test_where_no_job_has_a_node_to_itself_one_speed_follows_the_other():
+def test_speeds_are_measured_one_by_one_if_jobs_share_nodes():
     cluster = read(Cluster, CLUSTER).model_copy(update={"exclusive_speed": False})
     options = cluster.speed_options([19, 20])
     assert options[0] == "--array=19,20%1"
@@ -57,7 +57,7 @@ def test_a_study_for_gpus_needs_a_cluster_that_asks_for_them():
     cluster.model_copy(update={"gpus": 1}).check("nvidia_gpu")
 
 
-def test_where_there_is_no_slurm_nothing_is_made(tmp_path):
+def test_without_slurm_no_folder_is_made(tmp_path):
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(small_study().model_dump(mode="json")))
     done = stage(tmp_path, "campaign", "--campaign", "c", "--cluster", str(CLUSTER))
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)

@@ -47,7 +47,7 @@ def test_the_profile_that_a_claim_names_has_its_recipe_and_its_variants(claim):
 
 
 def faults_of(changes: dict[str, dict]) -> str:
-    """What is said of the project's file where claims have other values; a key whose value is None is taken away."""
+    """Return the faults of the project's claims with these changes. A value of None removes a key."""
     values = yaml.safe_load((REPOSITORY / "claims.yaml").read_text())
     for claim in values["claims"] + values["findings"]:
         claim |= changes.get(claim["id"], {})

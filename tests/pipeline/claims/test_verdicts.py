@@ -1,4 +1,4 @@
-"""How a claim of each kind is judged, and what bars a verdict: another study, other hardware."""
+"""Verdicts of each kind of claim, and the studies and hardware that allow none."""
 
 import math
 
@@ -91,7 +91,7 @@ def test_a_difference_smaller_than_days_differ_is_out_of_reach_of_one_machine(th
     ],
 )
 def test_a_speedup_no_larger_than_what_the_baseline_has_over_itself_is_none(threshold, speedup, again, verdict):
-    """That there is no gain, no chance feigns."""
+    """Chance can't imitate the absence of a gain."""
     assert judged(SPEEDUP | threshold, tables(*speedup, again=again)).verdict == verdict
 
 

@@ -191,7 +191,7 @@ OTHER_UNITS, DEFAULTS = {"model.units": 7}, ["tf32"]
         ),
     ],
 )
-def test_what_would_decide_is_a_study_that_can(name, recipe, lacking, would_change):
+def test_would_change_names_a_study_that_can_decide(name, recipe, lacking, would_change):
     evidence = world(BY_NAME[name], holds=True, hardware=CPU)
     lacks = evidence._replace(study=evidence.study.without(lacking))
     found = judged(needing(BY_NAME[name], recipe=recipe), lacks)
@@ -225,7 +225,7 @@ def test_every_claim_gets_a_verdict_whatever_was_found(part, cells, numerics):
         assert judged(needing(claim, hardware="anything"), evidence).reason
 
 
-def test_what_nothing_decides_is_shown_and_rests_on_no_evidence():
+def test_an_untested_claim_is_shown_without_evidence():
     claim = BY_NAME["s2-tpus-gain-less"]
     found = judged(claim, world(claim, holds=True))
     assert (found.verdict, found.evidence, found.measured) == ("not testable here", None, [])

@@ -1,4 +1,4 @@
-"""Which runs may be compared: those made as the study says, a seed's on one machine, all with one set of packages."""
+"""Comparable runs: made as the study says, each seed on one machine, all with one set of packages."""
 
 import pytest
 import yaml

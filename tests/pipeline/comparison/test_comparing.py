@@ -71,7 +71,7 @@ def test_further_pairs_have_a_baseline_of_their_own():
     assert summarise(backwards, tables)["speedup"]["wide"] == 4  # whatever stands first, at the baseline's batch
 
 
-def test_where_tf32_is_a_variant_every_other_stands_beside_it_too():
+def test_every_variant_is_also_compared_with_tf32():
     study = small_study(variants=VARIANTS | {"tf32": {"policy": "tf32", "batch_multiplier": 1}})
     found = [(row.baseline, row.candidate) for row in compare(study).pairs if row.benchmark == "wide"]
     others = ["float32_2x", "mixed", "mixed_2x"]
@@ -141,7 +141,7 @@ def test_memory_is_that_of_turns_after_their_warm_up():
     assert (unknown.memory_ratio, unknown.candidate_peak_bytes) == (Estimate(), None)
 
 
-def test_what_is_missing_is_missing_in_its_row_and_the_rest_is_compared():
+def test_missing_results_leave_cells_empty_and_the_rest_is_compared():
     study = small_study()
     lacking = ("mixed_2x", 0), ("mixed_2x", 1), ("mixed_2x", 2), ("mixed", 1)
     runs = {key: run for key, run in finished(study).items() if key.benchmark == "wide" and key[1:] not in lacking}

@@ -72,7 +72,7 @@ def test_a_missing_seed_is_named_and_the_others_stay_paired(ours, theirs):
 
 
 @pytest.mark.parametrize("lower_is_better", [True, False])
-def test_where_losses_alone_count_a_gain_is_no_difference(lower_is_better):
+def test_a_gain_is_no_difference_in_a_one_sided_question(lower_is_better):
     gain = [-d if lower_is_better else d for d in (2.0, 2.1, 1.9, 2.0, 2.2)]
     asked = {"is_one_sided": True, "is_lower_better": lower_is_better}
     assert beside(runs(BASELINE), runs(plus(gain), "mixed"), **asked)["outcome"] == "equivalent"
@@ -145,7 +145,7 @@ UNKNOWN = {"precision": None, "final_weights_sha256": None}
         (runs([10.0, 10.2, 10.1]), runs([10.1, 10.1, 10.2], "mixed"), None, "equivalent"),
     ],
 )  # fmt: skip
-def test_what_says_nothing_is_never_equivalent(theirs, ours, reason, outcome):
+def test_results_that_show_nothing_are_never_equivalent(theirs, ours, reason, outcome):
     found = beside(theirs, ours)
     assert (found["reason"], found["outcome"]) == (reason, outcome)
     if reason in ("identical", "one_class", "rounded", "too_few_seeds"):
@@ -153,7 +153,7 @@ def test_what_says_nothing_is_never_equivalent(theirs, ours, reason, outcome):
 
 
 def test_a_loss_has_no_chance_to_be_near():
-    """What is better when lower, or is no share, is not held against a tenth of its mean."""
+    """Losses, and metrics that are no shares, are not compared with a tenth of their mean."""
     theirs, ours = runs([2.1, 2.2, 2.0, 2.15]), runs([2.2, 2.1, 2.1, 2.1], "mixed")
     assert beside(theirs, ours, is_lower_better=True)["reason"] is None
     assert beside(theirs, ours)["reason"] == "near_chance"

@@ -160,7 +160,7 @@ def test_float_images_become_bytes(store):
         (GREY, tfds.features.Scalar(dtype=np.int64), grey, "label must be a ClassLabel"),
     ],
 )
-def test_what_is_no_image_in_classes_is_refused(store, image, label, values, message):
+def test_data_without_images_and_classes_are_refused(store, image, label, values, message):
     assert message in refusal(store(image, label, values), own())
 
 

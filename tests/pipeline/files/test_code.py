@@ -14,13 +14,13 @@ def digest_of(tmp_path):
     return digest_of
 
 
-def test_what_python_does_not_run_is_overlooked(digest_of):
+def test_comments_and_docstrings_do_not_change_the_digest(digest_of):
     first = digest_of('"""Say."""\ndef f():\n    """Say more."""\n    return 1\n')
     assert digest_of("def f():  # a remark\n    return (1)\n") == first
     assert digest_of("def f():\n    return 2\n") != first
 
 
-def test_what_is_no_python_counts_byte_for_byte(digest_of):
+def test_other_files_are_digested_byte_for_byte(digest_of):
     assert digest_of("# one\n", "lock.txt") != digest_of("# two\n", "lock.txt")
     assert digest_of("def (  # one\n") != digest_of("def (  # two\n")
 

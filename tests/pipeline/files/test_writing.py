@@ -8,7 +8,7 @@ import pytest
 from pipeline.files.writing import whole, write_whole
 
 
-def test_what_was_there_stays_until_the_new_is_whole(tmp_path):
+def test_the_old_file_stays_until_the_new_one_is_complete(tmp_path):
     path = tmp_path / "study.yaml"
     path.write_text("old")
     with whole(path) as partial:
@@ -19,7 +19,7 @@ def test_what_was_there_stays_until_the_new_is_whole(tmp_path):
 
 
 @pytest.mark.parametrize("fault", [ValueError, KeyboardInterrupt])
-def test_what_fails_half_way_leaves_nothing(tmp_path, fault):
+def test_a_failed_write_leaves_nothing(tmp_path, fault):
     path = tmp_path / "deeper" / "study.yaml"
 
     def fail():

@@ -32,7 +32,7 @@ def test_a_file_is_read_as_dvc_reads_it(tmp_path, text):
 
 
 @pytest.mark.parametrize("text", REFUSED_ALIKE)
-def test_what_dvc_refuses_is_refused_in_words(tmp_path, text):
+def test_yaml_that_dvc_refuses_is_refused_in_words(tmp_path, text):
     path = tmp_path / "params.yaml"
     path.write_bytes(text.encode())
     with pytest.raises(ParseError):
@@ -49,7 +49,7 @@ def test_values_that_break_the_parser_are_a_fault_and_no_traceback(tmp_path, tex
         load_study(tmp_path / "params.yaml")
 
 
-def test_what_is_written_is_read_back_by_both(tmp_path):
+def test_both_parsers_read_back_what_is_written(tmp_path):
     values = {"a": "0o17", "b": "010", "c": "1e3", "d": "null", "e": "x: y", "f": "é\n1", "g": 1e-05}
     path = tmp_path / "params.yaml"
     path.write_text(yaml_files.dump(values), encoding="utf-8")

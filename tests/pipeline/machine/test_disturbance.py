@@ -125,7 +125,7 @@ def test_nothing_is_known_of_a_gpu_that_the_driver_does_not_show(driver, monkeyp
     assert watch.finish().num_gpu_processes is None
 
 
-def test_what_waits_for_its_turn_is_no_disturbance_of_speed_and_another_run_is_one_of_a_run(driver):
+def test_waiting_processes_do_not_disturb_turns_but_another_run_disturbs_a_run(driver):
     """The processes of a stage are siblings: for speed the stage's number is given, for a run its own."""
     command = [sys.executable, "-c", "input()"]
     with contextlib.ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""What a record says of the code and the packages that made a run."""
+"""The code and the packages that a record names."""
 
 import subprocess
 import sys

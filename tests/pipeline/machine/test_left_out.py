@@ -27,7 +27,7 @@ def paper() -> Study:
         ("cpu", CPU, {"float16", "tf32", "tf32_2x"}),
     ],
 )
-def test_what_the_hardware_lacks_or_emulates_is_left_out(monkeypatch, paper, engine, hardware, names):
+def test_variants_that_the_hardware_lacks_or_emulates_are_left_out(monkeypatch, paper, engine, hardware, names):
     monkeypatch.setattr(left_out, "installed_engine", lambda: engine)
     monkeypatch.setattr(left_out, "training_hardware", lambda: hardware)
     if "float16" in names:

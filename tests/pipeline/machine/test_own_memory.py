@@ -17,7 +17,7 @@ print(start, peak, own_memory.peak_bytes())
 """
 
 
-def test_what_was_there_does_not_count_and_a_peak_stays_until_it_is_forgotten():
+def test_only_memory_taken_after_begin_counts_and_a_peak_stays_until_reset():
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
     start, peak, forgotten = (int(text) / MIB for text in done.stdout.split())
     assert start < 5

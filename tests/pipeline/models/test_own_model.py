@@ -187,7 +187,7 @@ def test_a_function_of_ones_own_is_trained(own, workspace, function):
     assert read_record(record.key, workspace) == record
 
 
-def test_it_gets_what_the_study_says_and_its_weights_depend_on_the_seed_alone(own):
+def test_a_model_gets_the_studys_arguments_and_its_weights_depend_on_the_seed_alone(own):
     model, _ = build(own("build", units=7))
     assert model.count_params() == 64 * 7 + 7 + 7 * 10 + 10
     digests = {build(own("transformer"), policy, seed=3)[1] for policy in ("float32", "mixed_float16", "bfloat16")}
@@ -214,7 +214,7 @@ def test_it_gets_what_the_study_says_and_its_weights_depend_on_the_seed_alone(ow
         ("subclassed", "must return a functional or Sequential model with a keras.Input. Received: Subclass"),
     ],
 )
-def test_what_does_not_fit_is_named_when_it_is_built(own, function, message):
+def test_a_model_that_does_not_fit_is_refused_when_it_is_built(own, function, message):
     before = keras.config.floatx(), keras.config.image_data_format(), np.random.seed
     with pytest.raises(InputError) as caught:
         build(own(function))
@@ -230,7 +230,7 @@ def test_what_does_not_fit_is_named_when_it_is_built(own, function, message):
         ("all_float32", "calls keras.config.set_dtype_policy('float32'), which would hold for float32 and for every"),
     ],
 )
-def test_what_shows_in_a_prediction_is_refused_before_training(own, workspace, function, message):
+def test_faults_that_show_in_a_prediction_are_refused_before_training(own, workspace, function, message):
     with pytest.raises(InputError) as caught:
         train_own(own(function), workspace)
     assert message in str(caught.value)
@@ -278,7 +278,7 @@ def test_the_check_of_a_function_runs_nothing_around_it(tmp_path):
 
 
 def test_importing_leaves_nothing_in_the_source(own):
-    """What Python compiles would look like a change of it."""
+    """Python's compiled files would count as a change of the folder."""
     model = own("build")
     build(model)
     assert [path.name for path in Path(model["source"]).rglob("*")] == ["networks.py"]
@@ -304,7 +304,7 @@ def test_networks_of_keras_get_a_head_for_our_classes(name, arguments, size):
         ("MobileNetV2", {"alfa": 1}, "keras.applications:MobileNetV2 failed for ModelSpec"),
     ],
 )
-def test_what_keras_does_not_have_or_refuses_is_named(name, arguments, message):
+def test_unknown_or_refused_applications_are_named(name, arguments, message):
     with pytest.raises(InputError) as caught:
         build(application(name, **arguments))
     assert message in str(caught.value)

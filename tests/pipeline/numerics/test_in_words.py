@@ -1,4 +1,4 @@
-"""What the numerics stage finds, in sentences."""
+"""Sentences about what the numerics stage finds."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the numerics stage finds, against what the types' definitions say."""
+"""The numerics stage's results, compared with the definitions of the types."""
 
 import math
 
@@ -152,7 +152,7 @@ def test_weights_take_half_the_bytes_under_a_pure_16_bit_policy(data, policy, ra
     assert arithmetic.weights_ratio(RECIPE, data, policy) == ratio
 
 
-def test_what_float16_flushes():
+def test_the_share_of_gradients_that_float16_flushes():
     """Half of the smallest subnormal, 2⁻²⁵, rounds to zero; anything above it does not."""
     values = np.array([2.0**-26, 2.0**-25, 2.0**-25 * 1.01, 2.0**-24, 1.0], np.float32)
     assert exponents.flushed_share(values) == pytest.approx(2 / 5)

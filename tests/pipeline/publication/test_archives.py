@@ -54,7 +54,7 @@ def test_a_damaged_run_or_one_that_contradicts_itself_is_not_compared(copied, ca
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_what_is_no_file_of_a_run_is_refused(copied, place):
+def test_files_that_do_not_belong_to_a_run_are_refused(copied, place):
     (copied / archives.RECORD).unlink()
     PLACES[place](copied / archives.RECORD)
     assert "dvc repro" in refused(lambda: compare_runs(copied), r"record\.json is missing")

@@ -93,7 +93,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_what_a_stranger_forges_is_named_and_the_others_are_checked(reports, case, capsys):
+def test_a_forged_study_is_named_and_the_others_are_checked(reports, case, capsys):
     damage, pattern = HOSTILE[case]
     damage(reports / "a-machine")
     with pytest.raises(InputError, match=pattern) as refused:

@@ -46,7 +46,7 @@ def test_an_archive_has_the_raw_records_of_its_study_alone(copied, archive, tmp_
     }
 
 
-def test_what_is_published_stays_as_it_is(copied, monkeypatch, capsys):
+def test_a_published_study_is_never_overwritten(copied, monkeypatch, capsys):
     monkeypatch.chdir(copied)
     stage.main(Namespace(to=Path("mine")))
     before = (copied / "mine/study.zip").read_bytes()
@@ -56,7 +56,7 @@ def test_what_is_published_stays_as_it_is(copied, monkeypatch, capsys):
     assert (copied / "mine/study.zip").read_bytes() == before
 
 
-def test_what_a_reviewer_would_refuse_is_not_published(copied, monkeypatch):
+def test_a_study_that_cannot_be_recomputed_is_not_published(copied, monkeypatch):
     monkeypatch.chdir(copied)
     with pytest.raises(InputError, match="its name becomes part of an address"):
         stage.main(Namespace(to=Path("a b")))

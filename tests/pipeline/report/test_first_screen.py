@@ -1,4 +1,4 @@
-"""What a reader sees first: the recommendation, and the rows of the tables."""
+"""The report's first screen: the recommendation, and the rows of the tables."""
 
 import pytest
 from comparisons import CPU, between, pair, run
@@ -91,7 +91,7 @@ def advised(*asked) -> list:
         ({"mixed_bfloat16": NO_SPEED | NO_ACCURACY}, []),
     ],
 )
-def test_what_is_known_is_said_and_nothing_else(cells, codes):
+def test_the_advice_says_what_is_known_and_nothing_else(cells, codes):
     assert advised(study(*cells), found(**cells)) == codes
 
 
@@ -121,12 +121,12 @@ def test_every_policy_has_a_colour_of_its_own():
         {"policy": "mixed_bfloat16", "batch_multiplier": 1, "loop": "custom"},
     ],
 )
-def test_what_differs_in_more_than_the_policy_of_products_is_no_advice(variant):
+def test_only_variants_that_differ_by_policy_alone_are_recommended(variant):
     variants = {"float32": {"policy": "float32", "batch_multiplier": 1}, "other": variant}
     assert advised(small_study(variants=variants), found(other=EQUIVALENT | fast(1.5, 2.0))) == []
 
 
-def test_where_no_policy_is_clearly_faster_the_interval_is_that_of_the_fastest():
+def test_the_advice_gives_the_interval_of_the_fastest_policy():
     said, *_ = recommend(study(*BOTH), found(mixed_float16=fast(0.9, 1.2), mixed_bfloat16=fast(0.95, 1.3)), "wide")
     assert (said.code, said.numbers["candidates"][0]) == ("advice.open", "mixed_bfloat16")
     assert (said.numbers["fastest"].low, said.numbers["fastest"].high) == (0.95, 1.3)
@@ -139,7 +139,7 @@ def test_other_work_that_spoils_the_speeds_is_said_with_what_to_do():
     assert advised(busy, found(mixed_bfloat16=cells | {"other_cpu_share": 0.2})) == ["use"]
 
 
-def test_on_a_gpu_with_tf32_the_advice_and_the_rows_stand_beside_it():
+def test_advice_and_rows_are_relative_to_tf32_on_a_gpu_that_has_it():
     """5.7 times as fast as strict float32 is 1.5 times as fast as TF32."""
     of_study = study(*BOTH, tf32=True)
     tables = found(H200, **{name: EQUIVALENT | fast(5.6, 5.8) for name in ("tf32", *BOTH)})

@@ -41,7 +41,7 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
     assert set(re.findall(r'href="#([^"]+)"', html)) <= set(identifiers)
 
 
-def test_what_numerics_without_tensorflow_lack_is_not_told(found):
+def test_numerics_made_without_tensorflow_leave_out_the_split(found):
     lacking = {name: value for name, value in found.numerics["facts"].items() if name != SPLIT}
     told, without = (
         parts(found._replace(numerics=found.numerics | {"facts": facts}))("arithmetic")

@@ -38,13 +38,13 @@ def test_a_validated_block_predicts_what_an_epoch_validates_in_one_call(monkeypa
     assert calls[-1] == (10, 3)  # four batches, the last of which is not full
 
 
-def test_where_validation_takes_long_a_batch_of_it_will_do(monkeypatch):
+def test_a_long_validation_is_timed_on_one_batch(monkeypatch):
     monkeypatch.setattr(training, "MAX_VALIDATION_SECONDS", 0.0)
     blocks = blocks_of(Task(1), Task(1, True), evaluation_batch_size=3)
     assert [block.num_validation_images for block in blocks] == [0, 3]
 
 
-def test_where_all_of_validation_would_take_long_a_call_has_its_part_apart(monkeypatch):
+def test_the_fixed_cost_of_a_partial_validation_is_separated(monkeypatch):
     """As many batches as take a second if one takes a third of it."""
     monkeypatch.setattr(training._Trainee, "_score", lambda _, examples: 0.1 + 0.1 * len(examples.labels))
     blocks = blocks_of(Task(1), Task(1, True), evaluation_batch_size=2)

@@ -147,14 +147,14 @@ def test_a_launch_that_has_ended_is_not_made_again_after_an_interruption(monkeyp
     assert trainers.started == VARIANTS * len(whole.launches)
 
 
-def test_it_ends_where_the_intervals_are_narrow_enough(monkeypatch):
+def test_measuring_ends_once_the_intervals_are_narrow_enough(monkeypatch):
     found = Trainers(monkeypatch).measure(budget_seconds=1000, is_settled=lambda _: True)
     assert {block.launch for block in found.blocks} == {1, 2, 3}
     assert found.ended_because == "the intervals are as narrow as asked for"
 
 
 def test_one_process_at_a_time_trains_all_its_blocks(monkeypatch):
-    """Which of the two ways it was is read from the blocks."""
+    """The blocks tell which of the two ways it was."""
     found = Trainers(monkeypatch).measure(side_by_side=False)
     assert not found.side_by_side
     runs = [variant for variant, _ in itertools.groupby(block.variant for block in found.blocks)]
@@ -164,7 +164,7 @@ def test_one_process_at_a_time_trains_all_its_blocks(monkeypatch):
     assert read == [True, False, False]
 
 
-def test_of_two_launches_in_a_row_the_second_has_the_order_of_the_first_turned_around(monkeypatch):
+def test_every_second_launch_in_a_row_reverses_the_order(monkeypatch):
     """So a machine that gets slower evenly slows every variant alike, and launches come in twos."""
     found = Trainers(monkeypatch).measure(side_by_side=False, budget_seconds=500)
     num_launches = len({block.launch for block in found.blocks})
@@ -188,7 +188,7 @@ def test_processes_that_do_not_fit_side_by_side_come_one_after_the_other(monkeyp
 
 
 @pytest.mark.parametrize(("free_bytes", "fit"), [(2**31, False), (2**32, True), (None, False)])
-def test_on_an_accelerator_its_own_free_memory_decides_what_fits(monkeypatch, free_bytes, fit):
+def test_an_accelerators_free_memory_decides_what_fits(monkeypatch, free_bytes, fit):
     """Without a driver that tells it, as on a TPU, one process has it alone."""
     monkeypatch.setattr(turns, "free_gpu_bytes", lambda: free_bytes)
     found = Trainers(monkeypatch, peak_kind="allocator").measure()
@@ -202,7 +202,7 @@ def test_no_kernel_is_chosen_beside_another_process_that_computes(monkeypatch):
     assert trainers.threads == {threading.get_ident()}  # also in later launches: nothing compiled is kept
 
 
-def test_what_finds_no_memory_beside_the_others_is_tried_alone_and_not_taken_for_too_large(monkeypatch):
+def test_a_variant_without_memory_beside_others_is_tried_alone(monkeypatch):
     trainers = Trainers(monkeypatch, memory=len(VARIANTS) - 1)
     found = trainers.measure()
     assert not found.side_by_side
@@ -222,7 +222,7 @@ def test_a_variant_that_fails_takes_no_further_part(monkeypatch, outcome):
     assert {block.variant for block in found.blocks if block.launch == 2} == {"float32", REPEAT, "float32_2x"}
 
 
-def test_without_its_baseline_a_measurement_ends(monkeypatch):
+def test_a_measurement_ends_if_its_baseline_fails(monkeypatch):
     found = Trainers(monkeypatch, {"float32": "out_of_memory"}).measure()
     assert found.ended_because == "the baseline does not train"
     assert all(block.turn == 0 for block in found.blocks)

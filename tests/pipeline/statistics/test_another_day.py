@@ -21,20 +21,20 @@ def test_the_interval_of_another_day_by_hand():
     assert reach(0.1) == pytest.approx(0.1 * T_975_6)
 
 
-def test_it_is_never_narrower_than_the_sittings_own():
+def test_the_interval_is_never_narrower_than_the_sittings_own():
     """One degree of freedom alone."""
     own = LogRatio(0.5, 0.1, 1, 3)
     found = on_another_day(own, 0.06)
     assert (found.low, found.high) == pytest.approx((own.ratio.low, own.ratio.high))
 
 
-def test_without_an_interval_of_its_own_a_sitting_has_none_for_other_days():
+def test_a_sitting_without_an_interval_has_none_for_other_days():
     assert on_another_day(None, 0.06) == Estimate()
     assert on_another_day(LogRatio(0.5, 0.0, 0, 1), 0.06).high is None
     assert on_another_day(LogRatio(0.5, 0.1, 4, 2), 0.06).high is None  # of two launches
 
 
-def test_it_holds_in_95_of_100_where_sittings_vary_as_the_seven_did_and_a_sittings_own_does_not():
+def test_the_wide_interval_holds_in_95_of_100_sittings_and_a_sittings_own_does_not():
     """Three launches of five variants, which vary by 2 % from launch to launch, and by 6.7 % between sittings."""
     rng, held = np.random.default_rng(0), [0, 0]
     for _ in range(2000):

@@ -1,4 +1,4 @@
-"""What blocks say: how much faster a variant is, how sure that is, and where a measurement may end."""
+"""Speeds from timed blocks: ratios, their intervals, and the rule for ending a measurement."""
 
 import math
 from dataclasses import replace

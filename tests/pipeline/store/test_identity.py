@@ -1,4 +1,4 @@
-"""What a run depends on: no less than what decides it, and nothing that does not."""
+"""The identity of a run: it holds everything that decides the run, and nothing else."""
 
 import json
 import shutil
@@ -103,7 +103,7 @@ def test_the_forecast_counts_what_edited_code_makes_again_once_the_data_are_ther
     assert num_missing() == 0
 
 
-def test_what_decides_no_run_makes_nothing_again():
+def test_settings_that_decide_no_run_make_nothing_again():
     make_all(study())
     margins = dict.fromkeys(VALUES["comparison"]["margin_pp"], 0.125)
     other = {"comparison": VALUES["comparison"] | {"margin_pp": margins}, "max_run_seconds": 100.0}

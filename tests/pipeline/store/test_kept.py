@@ -29,7 +29,7 @@ def make(folder: Path) -> None:
     (folder / "record.json").write_text('{"accuracy": 0.5}')
 
 
-def test_what_is_made_is_there_and_what_is_lost_comes_from_the_store():
+def test_finished_runs_stay_and_lost_ones_come_from_the_store():
     assert [obtain(PLACE, OF, make) for _ in range(2)] == ["made", "there"]
     shutil.rmtree("runs")  # as DVC's checkout does
     assert obtain(PLACE, OF, make) == "kept"
@@ -37,7 +37,7 @@ def test_what_is_made_is_there_and_what_is_lost_comes_from_the_store():
     assert not list(Path(".cache/unfinished").iterdir()) + list(PLACE.parent.glob("*.partial*"))
 
 
-def test_what_was_edited_by_hand_is_put_back():
+def test_a_run_edited_by_hand_is_restored():
     obtain(PLACE, OF, make)
     (PLACE / "record.json").write_text("better")
     assert obtain(PLACE, OF, make) == "kept"
@@ -119,7 +119,7 @@ def test_two_commands_at_once_make_each_once(study):
     assert "waiting for another command" in "".join(said)
 
 
-def test_what_the_study_has_no_more_can_be_deleted():
+def test_prune_deletes_what_the_study_no_longer_uses():
     for seed in range(3):
         obtain(Path("runs", str(seed)), {"seed": seed}, make)
     assert prune([{"seed": 1}]) == 2
@@ -127,7 +127,7 @@ def test_what_the_study_has_no_more_can_be_deleted():
     assert obtain(Path("elsewhere"), {"seed": 2}, make) == "made"
 
 
-def test_what_another_command_makes_now_is_not_deleted():
+def test_prune_keeps_what_another_command_is_making():
     for seed in range(2):
         obtain(Path("runs", str(seed)), {"seed": seed}, make)
     with alone(Path(".cache/locks", name_of({"seed": 1}))):
@@ -146,7 +146,7 @@ def test_a_run_that_came_from_elsewhere_is_kept_when_the_study_has_it_no_more():
     assert obtain(PLACE, OF, lambda _: None) == "kept"
 
 
-def test_what_is_made_again_stays_until_it_is():
+def test_an_old_result_stays_until_its_replacement_is_finished():
     obtain(PLACE, OF, make)
     before = (PLACE / "record.json").read_text()
 

@@ -1,4 +1,4 @@
-"""What params.yaml may say, and what a study makes of it. Every fault is named by its place before anything runs."""
+"""The study in params.yaml: its settings, its runs, and its faults, each named by its key path before anything runs."""
 
 import copy
 
@@ -167,11 +167,11 @@ MODELS = [
     ("changes", "message"),
     [*NAMES_TYPES_AND_COUNTS, *COMPARISONS, *VARIANTS, *RECIPES, *MODELS],
 )
-def test_what_makes_no_sense_is_refused_by_its_place(changes, message):
+def test_a_faulty_setting_is_refused_by_its_key_path(changes, message):
     assert message in fault(quick(changes))
 
 
-def test_what_one_engine_cannot_train_is_refused_where_it_trains():
+def test_a_study_is_refused_on_an_engine_that_cannot_train_it():
     study = Study.model_validate(quick(recipe(augmentation=[TURN]) | odd(xla=True)))
     study.check_on("cuda-jax")
     with pytest.raises(InputError, match=r"mnist_dense\.augmentation: a variant uses XLA"):
@@ -203,7 +203,7 @@ def test_all_faults_are_reported_at_once():
     assert text.startswith(f"params.yaml: {len(text.splitlines()) - 1} faults")
 
 
-def test_of_many_faults_the_first_are_shown():
+def test_only_the_first_of_many_faults_are_shown():
     found = fault(quick({"seeds": ["x"] * 1000}))
     assert found.startswith("params.yaml: 1,000 faults, nothing was started.\n  seeds.0: ")
     assert "  … and 950 more." in found

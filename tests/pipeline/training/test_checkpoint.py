@@ -1,4 +1,4 @@
-"""What a checkpoint is found by, and what becomes of one that can't be used."""
+"""Checkpoints: how one is found, and what happens to one that can't be used."""
 
 import keras
 import numpy as np
@@ -82,7 +82,7 @@ def test_random_state_goes_on_where_it_was(workspace):
     assert [float(model.train_on_batch(images, targets)) for _ in range(3)] == first
 
 
-def test_of_two_processes_the_worse_disturbance_counts():
+def test_the_worse_disturbance_of_two_processes_counts():
     first, second = Disturbance(other_cpu_share=0.3), Disturbance(other_cpu_share=0.1, num_gpu_processes=2)
     assert first.worst(second) == Disturbance(other_cpu_share=0.3, num_gpu_processes=2)
     assert first.worst(None) == first

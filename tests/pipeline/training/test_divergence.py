@@ -1,4 +1,4 @@
-"""Where a model is the first time not finite, on the engine that is loaded."""
+"""The first value of a model that is not finite, on the loaded engine."""
 
 from pipeline import engine  # noqa: F401  first: it silences the engine before Keras imports it
 

@@ -122,7 +122,7 @@ def weights_after_steps(**changes) -> list[np.ndarray]:
 
 
 @pytest.mark.skipif(ENGINE == "jax", reason="JAX compiles them")
-def test_what_tensorflow_cannot_compile_is_refused_in_models_of_ones_own():
+def test_layers_that_xla_cannot_compile_are_refused_in_own_models():
     with pytest.raises(InputError, match="XLA can't compile random_translation"):
         compiled(Variant(policy="float32", batch_multiplier=1, xla=True), augmentation=AUGMENTATIONS[1:])
 

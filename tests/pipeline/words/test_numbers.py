@@ -28,7 +28,7 @@ def test_an_interval_has_a_true_minus_sign_or_says_that_there_is_none():
     assert interval({"low": -0.0, "high": 0.0}, ".3g") == "[0, 0]"
 
 
-def test_what_rounds_to_zero_has_no_sign():
+def test_a_value_that_rounds_to_zero_has_no_sign():
     assert interval({"low": -0.1, "high": 0.001}, "+.2f") == "[−0.10, 0.00]"
     assert [decimals(value, ".1f") for value in (-0.04, -0.06, -10.0)] == ["0.0", "−0.1", "−10.0"]
     assert [number(-0.0), decimals(-2e-5, ".1g")] == ["0", "−2e−05"]
