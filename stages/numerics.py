@@ -24,26 +24,26 @@ from stages import run
 
 def main(_: argparse.Namespace) -> None:
     study = study_here()
-    of = of_numerics(study, device_name_here())
-    if is_there(of):
+    identity = of_numerics(study, device_name_here())
+    if is_there(identity):
         print(f"{NUMERICS} is made already")
         return
     with at_work():
-        found = find(study)
-    check_current({"numerics": of}, {"numerics": of_numerics(study_here(), device_name_here())})
-    found = {"schema_version": 4, "identity": of, "sha256": digest_of(found)} | found
+        results = find(study)
+    check_current({"numerics": identity}, {"numerics": of_numerics(study_here(), device_name_here())})
+    results = {"schema_version": 4, "identity": identity, "sha256": digest_of(results)} | results
     NUMERICS.parent.mkdir(exist_ok=True)
-    write_whole(NUMERICS, json.dumps(found, indent=2) + "\n")
+    write_whole(NUMERICS, json.dumps(results, indent=2) + "\n")
 
 
-def is_there(of: dict[str, Any]) -> bool:
+def is_there(identity: dict[str, Any]) -> bool:
     """Return whether the file has this identity, and is unchanged since it was written."""
     try:
         said = json.loads(NUMERICS.read_bytes())
     except (FileNotFoundError, ValueError):
         return False
-    found = {name: value for name, value in said.items() if name not in ("schema_version", "identity", "sha256")}
-    return bool(said.get("identity") == of and said.get("sha256") == digest_of(found))
+    results = {name: value for name, value in said.items() if name not in ("schema_version", "identity", "sha256")}
+    return bool(said.get("identity") == identity and said.get("sha256") == digest_of(results))
 
 
 def digest_of(found: dict[str, Any]) -> str:

@@ -122,10 +122,10 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
     """
     environment = next(iter(records.values())).environment
     for what in ("device", "driver"):
-        found = sorted({surroundings(record.environment)[what] for record in records.values()})
-        if len(found) > 1:
+        devices = sorted({surroundings(record.environment)[what] for record in records.values()})
+        if len(devices) > 1:
             raise InputError(
-                f"All runs of a campaign must share one {what}. These were made on {' and on '.join(found)}. "
+                f"All runs of a campaign must share one {what}. These were made on {' and on '.join(devices)}. "
                 "Run the campaign again on nodes of one kind, under a new name."
             )
     return CampaignEntry(
@@ -148,11 +148,13 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
                 benchmark=benchmark,
                 launch=number,
                 epoch_seconds=seconds,
-                slowdowns={name: math.exp(effect) for name, effect in zip(of.variants, effects, strict=True)},
+                slowdowns={name: math.exp(effect) for name, effect in zip(speeds_of.variants, effects, strict=True)},
             )
-            for benchmark, of in speeds.items()
-            if of.variants and not is_busy(other_cpu_share(of.turns.blocks))
-            for number, (seconds, effects) in enumerate(zip(of.baseline_seconds, of.training_effects, strict=True), 1)
+            for benchmark, speeds_of in speeds.items()
+            if speeds_of.variants and not is_busy(other_cpu_share(speeds_of.turns.blocks))
+            for number, (seconds, effects) in enumerate(
+                zip(speeds_of.baseline_seconds, speeds_of.training_effects, strict=True), 1
+            )
             if np.isfinite(effects).all()
         ],
     )

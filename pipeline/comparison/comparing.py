@@ -81,8 +81,8 @@ def compare_runs(
     if not runs and not measured:
         raise InputError(f"{root / 'runs'} has no run of the study, {root / SPEED} has no speed. Make them: dvc repro")
     tables = tabulate(study, runs, measured)
-    for name, found in measured.items():
-        _check_surroundings(name, found, runs, root)
+    for name, speed in measured.items():
+        _check_surroundings(name, speed, runs, root)
     texts = {
         str(RUNS): table_text(RUN_COLUMNS, map(vars, tables.runs)),
         str(PAIRS): table_text(PAIR_COLUMNS, map(pair_cells, tables.pairs)),
@@ -90,7 +90,10 @@ def compare_runs(
             [*RunKey._fields, *EpochRecord.model_fields],
             (key._asdict() | epoch.model_dump() for key, run in runs.items() for epoch in run.epochs),
         ),
-        **{f"results/{name}.json": json.dumps(of, indent=2) + "\n" for name, of in summarise(study, tables).items()},
+        **{
+            f"results/{name}.json": json.dumps(metrics, indent=2) + "\n"
+            for name, metrics in summarise(study, tables).items()
+        },
     }
     return tables, texts
 
@@ -108,18 +111,18 @@ def _check_surroundings(benchmark: str, measured: Measured, runs: Mapping[RunKey
     Raises:
         InputError: the surroundings differ; the message names the difference, and says how to measure again.
     """
-    found = surroundings(measured.environment)
+    ours = surroundings(measured.environment)
     made = {key: surroundings(run.record.environment) for key, run in runs.items()}
-    there = {key: of for key, of in made.items() if of["device"] == measured.device}
-    there = there or {key: of for key, of in made.items() if key.benchmark == benchmark}
+    there = {key: theirs for key, theirs in made.items() if theirs["device"] == measured.device}
+    there = there or {key: theirs for key, theirs in made.items() if key.benchmark == benchmark}
     if not there:
         return
-    key, wanted = max(there.items(), key=lambda item: len(item[1].items() & found.items()))
+    key, wanted = max(there.items(), key=lambda item: len(item[1].items() & ours.items()))
     for what, value in wanted.items():
-        if found[what] != value:
+        if ours[what] != value:
             raise InputError(
                 f"{root / SPEED / benchmark} and {key.directory} can't be compared: they "
-                f"differ in {what} ({found[what]}; {value}). {remedy_of_speed(benchmark)}"
+                f"differ in {what} ({ours[what]}; {value}). {remedy_of_speed(benchmark)}"
             )
 
 

@@ -149,7 +149,7 @@ def chosen_rows(where: str, source: DatasetSource, splits: Mapping[str, Any]) ->
     Raises:
         InputError: there is no such split, `train` or `test` has no example, or an example is taken twice.
     """
-    found: dict[str, list[tuple[str, range]]] = {}
+    chosen: dict[str, list[tuple[str, range]]] = {}
     seen: set[tuple[str, int]] = set()
     for part, split in (("train", source.train), ("test", source.test)):
         try:
@@ -157,10 +157,10 @@ def chosen_rows(where: str, source: DatasetSource, splits: Mapping[str, Any]) ->
         except (AssertionError, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise InputError(f"{where}.{part}: {source.name} has splits {', '.join(splits)}. {reason}") from None
-        found[part] = [
+        chosen[part] = [
             (piece.splitname, range(splits[piece.splitname].num_examples)[piece.from_ : piece.to]) for piece in pieces
         ]
-        taken = [(of, row) for of, rows in found[part] for row in rows]
+        taken = [(split, row) for split, rows in chosen[part] for row in rows]
         if not taken:
             raise InputError(f"{where}.{part}: {split!r} has no example.")
         if len(set(taken)) < len(taken):  # one copy could be trained on, the other held out
@@ -168,7 +168,7 @@ def chosen_rows(where: str, source: DatasetSource, splits: Mapping[str, Any]) ->
         if not seen.isdisjoint(taken):
             raise InputError(f"{where}: {source.train!r} and {source.test!r} share examples.")
         seen.update(taken)
-    return found
+    return chosen
 
 
 def cut(where: str, source: DatasetSource, parts: dict[str, Examples]) -> dict[str, Examples]:

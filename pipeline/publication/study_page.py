@@ -17,15 +17,15 @@ _ENGINES = {"keras": "Keras", "tensorflow": "TensorFlow", "jax": "JAX"}
 
 def study_page(results: Results, archive: Path) -> dict[str, str]:
     """Return, by file name, the text of the page and, if there is anything to draw, of its figure."""
-    found = contents(results)
+    values = contents(results)
     with zipfile.ZipFile(archive) as file:
         has_overlay = OVERLAY in file.namelist()
-    charts = {of["title"]: of["charts"] for of in found["benchmarks"] if of["charts"]}
+    charts = {each["title"]: each["charts"] for each in values["benchmarks"] if each["charts"]}
     page = (
         markdown_environment(readable_names(results))
         .get_template("study.md.j2")
         .render(
-            found,
+            values,
             archive_name=ARCHIVE,
             folder=archive.parent.name,
             sha256=hashlib.sha256(archive.read_bytes()).hexdigest(),
@@ -33,14 +33,14 @@ def study_page(results: Results, archive: Path) -> dict[str, str]:
             overlay=OVERLAY if has_overlay else None,
             own_code=sorted(
                 {
-                    of.model.source
-                    for of in results.study.benchmarks.values()
-                    if not of.model.source.startswith("pipeline/")
+                    each.model.source
+                    for each in results.study.benchmarks.values()
+                    if not each.model.source.startswith("pipeline/")
                 }
             ),
             software=list(dict.fromkeys(map(software, results.environments))),
-            commits=list(dict.fromkeys(str(of["git_commit"] or "unknown") for of in results.environments)),
-            uncommitted=sorted({name for of in results.environments for name in of.get("git_changed", [])}),
+            commits=list(dict.fromkeys(str(each["git_commit"] or "unknown") for each in results.environments)),
+            uncommitted=sorted({name for each in results.environments for name in each.get("git_changed", [])}),
         )
     )
     return {PAGE: page} | ({FIGURE: answer_figure(charts)} if charts else {})

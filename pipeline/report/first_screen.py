@@ -171,28 +171,28 @@ def _notes(
     fault: Outcome | None,
 ) -> list[Said]:
     """Return notes on what the numbers of a variant's row don't show. `fault` says how it failed in the turns."""
-    found, runs = [], tables.runs_of(benchmark, name)
+    notes, runs = [], tables.runs_of(benchmark, name)
     if name in study.comparison.must_differ:
-        found.append(Said("note.control"))
+        notes.append(Said("note.control"))
     if timed and _is_emulated(study.variants[name], timed):
-        found.append(Said("note.emulated"))
+        notes.append(Said("note.emulated"))
     measured_as = study.measured_as(benchmark)[name]
     if pair and pair.device and measured_as != name:
-        found.append(Said("note.timed_as", {"name": variant_name(study.variants[measured_as], with_batch=True)}))
+        notes.append(Said("note.timed_as", {"name": variant_name(study.variants[measured_as], with_batch=True)}))
     if fault:
-        found.append(Said("note.not_timed", {"outcome": fault}))
+        notes.append(Said("note.not_timed", {"outcome": fault}))
     outcomes = ("diverged", "out_of_memory", "too_slow")
     failed = {outcome: sum(run.outcome == outcome for run in runs) for outcome in outcomes}
     if any(failed.values()):
         where = sorted({run.first_not_finite for run in runs if run.first_not_finite})
-        found.append(Said("note.failed", failed | {"num_runs": len(runs), "where": where}))
+        notes.append(Said("note.failed", failed | {"num_runs": len(runs), "where": where}))
     if pair is None:
-        return found
+        return notes
     if pair.num_seeds and pair.num_seeds < len(tables.runs_of(benchmark, pair.baseline)):
-        found.append(Said("note.fewer_seeds", {"num_seeds": pair.num_seeds}))
+        notes.append(Said("note.fewer_seeds", {"num_seeds": pair.num_seeds}))
     kernels, theirs = (
-        {run.kernels for run in of if run.kernels} for of in (runs, tables.runs_of(benchmark, pair.baseline))
+        {run.kernels for run in side if run.kernels} for side in (runs, tables.runs_of(benchmark, pair.baseline))
     )
     if kernels - theirs and theirs:
-        found.append(Said("note.kernels", {"kernels": sorted(kernels), "theirs": sorted(theirs)}))
-    return found
+        notes.append(Said("note.kernels", {"kernels": sorted(kernels), "theirs": sorted(theirs)}))
+    return notes

@@ -82,12 +82,12 @@ def obtain(
     base, name = store(), name_of(of)
     kept, unfinished = base / "kept" / name, base / "unfinished" / name
     with alone(base / "locks" / name):
-        found = None if again else made(place, of, counts)
-        if found == place:  # the other process made it
+        folder = None if again else made(place, of, counts)
+        if folder == place:  # the other process made it
             return "there"
         if again:
             shutil.rmtree(unfinished, ignore_errors=True)
-        if not found:
+        if not folder:
             unfinished.mkdir(parents=True, exist_ok=True)
             make(unfinished)
             seal(unfinished, of)
@@ -95,7 +95,7 @@ def obtain(
             kept.parent.mkdir(exist_ok=True)
             unfinished.rename(kept)
         _place(kept, place)
-    return "kept" if found else "made"
+    return "kept" if folder else "made"
 
 
 def obtain_as_read(
