@@ -6,9 +6,11 @@ A kind is a class in `KINDS`, with its sentences under `claim.<kind>` in sentenc
 import math
 from collections import Counter
 from collections.abc import Mapping
+from itertools import product
 from statistics import fmean
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field
 
 from pipeline.claims.claim import (
@@ -25,37 +27,68 @@ from pipeline.claims.claim import (
 )
 from pipeline.claims.evidence import Evidence
 from pipeline.comparison.tables import Row
-from pipeline.numerics.facts import SAMPLES, SHORTFALL, TRIALS, Value, is_measured
+from pipeline.numerics.facts import GROWTH_STEPS, NUM_SCORED, SAMPLES, SHORTFALL, TRIALS, Value, is_measured
 from pipeline.numerics.in_words import facts_said, sample_said
 from pipeline.records.blocks import REPEAT
 from pipeline.statistics.another_day import reach
 from pipeline.statistics.circumstances import MAX_OTHER_CPU_SHARE, is_busy
-from pipeline.statistics.equivalence import is_beyond, is_decided, margin_means_something
+from pipeline.statistics.equivalence import (
+    is_beyond,
+    is_decided,
+    margin_means_something,
+    outcome,
+    p_values,
+    paired,
+)
 from pipeline.statistics.intervals import MIN_SEEDS, Estimate, mean, one_more, proportion
-from pipeline.study.configuration import PositiveFloat
+from pipeline.study.configuration import Name, PositiveFloat
 from pipeline.words.sentences import Said
 
 
 class SpeedupClaim(SpeedClaim, ThresholdClaim):
     """Claim that the speedup of `candidate` over `baseline`, by default the study's, is at least or at most some value.
 
-    `existential` means that the source says only that such a speedup is possible. A single counterexample does not
-    refute that.
+    `also` names further candidates. `networks` says where the claim is meant to hold: on `benchmark`, on some network
+    ("can be faster"), or on every network ("is never faster"). Some and every network are judged by all benchmarks of
+    the study. A case that falls short does not refute "some", and one that agrees does not confirm "every".
     """
 
     kind: Literal["speedup"]
+    also: list[Name] = Field(default_factory=list)
+    networks: Literal["this", "some", "every"] = "this"
     with_validation: bool = False  # the source timed whole epochs
-    existential: bool = False
 
     @property
     def asked(self) -> Said:
-        return self.say("asked", **self.names, **self.threshold._asdict(), whole=self.with_validation)
+        candidates = [self.candidate, *self.also]
+        more = {"candidates": candidates, "networks": self.networks, "whole": self.with_validation}
+        return self.say("asked", **self.names, **self.threshold._asdict(), **more)
 
     def judge(self, evidence: Evidence) -> Judgement:
-        judgement = self._by_speedup(evidence)
-        if not self.existential or judgement.verdict not in ("in direction only", "not reproduced"):
-            return judgement
-        return self.judgement("inconclusive", self.say("existential"), judgement.measured, Said("more.case"))
+        """Judge every case that the study has. The strongest verdict counts if "some" is claimed, else the weakest."""
+        benchmarks = [self.benchmark] if self.networks == "this" else list(evidence.study.benchmarks)
+        judged: list[tuple[SpeedupClaim, Judgement]] = []
+        for benchmark, candidate in product(benchmarks, [self.candidate, *self.also]):
+            case = self.model_copy(update={"benchmark": benchmark, "candidate": candidate})
+            try:
+                judged.append((case, case._by_speedup(evidence)))
+            except NotTestableError as error:
+                lack = error
+        if not judged:
+            raise lack
+        decides = max if self.networks == "some" else min
+        case, judgement = decides(judged, key=lambda each: _STRENGTHS.index(each[1].verdict))
+        first = [judgement, *(other for _, other in judged if other is not judgement)]
+        measured = [said for each in first for said in each.measured]
+        if self.networks == "some" and judgement.verdict != "reproduced":
+            return self.judgement("inconclusive", self.say("some"), measured, Said("more.case"))
+        if self.networks == "every" and judgement.verdict != "not reproduced":
+            return self.judgement("inconclusive", self.say("every"), measured, Said("more.contrary"))
+        others = {other.candidate for other, each in judged if each.verdict != judgement.verdict}
+        if self.networks == "this" and others:
+            reason = self.say("differ", candidate=case.candidate, others=sorted(others), verdict=judgement.verdict)
+            return judgement.model_copy(update={"reason": reason, "measured": measured})
+        return judgement.model_copy(update={"measured": measured})
 
     def _by_speedup(self, evidence: Evidence) -> Judgement:
         """Judge by the interval of the speedup.
@@ -70,6 +103,7 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
         measured = []
         if ratio.value is not None:
             names = {"candidate": pair.candidate, "baseline": pair.baseline, "num_launches": pair.num_launches}
+            names |= {"benchmark": self.benchmark, "networks": self.networks}
             measured = [self.say("measured", **names, ratio=ratio, whole=self.with_validation)]
         if is_busy(pair.other_cpu_share):
             busy = self.say("busy", share=pair.other_cpu_share, most=MAX_OTHER_CPU_SHARE)
@@ -90,6 +124,9 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
         if abs(math.log(ratio.value / threshold.limit)) <= days:
             return judgement.model_copy(update={"would_change": Said("more.machines")})
         return judgement
+
+
+_STRENGTHS = ("not reproduced", "inconclusive", "in direction only", "reproduced")
 
 
 def is_off_one(ratio: Estimate) -> bool:
@@ -122,9 +159,13 @@ class MemoryClaim(SpeedClaim, ThresholdClaim):
 
 
 class AccuracyClaim(PairClaim):
-    """Claim that `candidate` and `baseline`, by default the study's, reach the same test accuracy."""
+    """Claim that `candidate` and `baseline`, by default the study's, reach the same test accuracy.
+
+    With `despite_skips`, the claim is about runs in which the loss scale skipped steps.
+    """
 
     kind: Literal["same_accuracy"]
+    despite_skips: bool = False
 
     @property
     def asked(self) -> Said:
@@ -135,15 +176,19 @@ class AccuracyClaim(PairClaim):
         if pair.reason == "no_runs":
             names = {"benchmark": self.benchmark, "variant": self.candidate}
             raise NotTestableError(Said("lack.runs", names), Said("remedy.variant", names))
+        if self.despite_skips and not any(run.skipped_steps for run in self.runs(evidence)):
+            raise NotTestableError(Said("lack.skips", self.names), Said("remedy.skips", self.names))
         verdict, reason = judge_equivalence(pair)
-        numbers = accuracy_numbers(pair)
+        recipe, variant = evidence.study.benchmarks[self.benchmark], evidence.study.variants[self.candidate]
+        num_steps = recipe.steps_per_epoch(variant.batch_multiplier) * recipe.num_epochs_of(variant)
+        numbers = accuracy_numbers(pair) | {"benchmark": self.benchmark, "num_steps": num_steps}
         measured = [] if pair.difference_pp.value is None else [self.say("measured", **numbers)]
         return self.judgement(verdict, self.say(reason, **numbers), measured, Said("more.seeds"))
 
 
 ACCURACY_NUMBERS = (
     *("candidate", "baseline", "num_seeds", "baseline_accuracy", "candidate_accuracy", "difference_pp"),
-    *("margin_pp", "p_different", "p_equivalent", "p_beyond_margin"),
+    *("margin_pp", "most_loss_pp", "p_loss_within_margin", "p_different", "p_equivalent", "p_beyond_margin"),
     *("outcome", "reason", "num_candidates", "num_seeds_needed"),
     *("num_failed_candidate", "num_failed_baseline", "num_diverged_candidate", "num_diverged_baseline"),
 )
@@ -217,7 +262,10 @@ _MUCH = 10  # times the tolerance: a wider interval excludes little
 
 
 class LateSkipsClaim(VariantClaim, ThresholdClaim):
-    """Claim that the loss scale skips at most a given percentage of the steps after the first epoch."""
+    """Claim that the loss scale skips at most a given percentage of the steps after the first epoch.
+
+    Only runs in which the loss scale has the time to grow, and so may overflow again, show anything.
+    """
 
     unit = " %"
     kind: Literal["late_skips"]
@@ -227,10 +275,11 @@ class LateSkipsClaim(VariantClaim, ThresholdClaim):
         return self.say("asked", candidate=self.candidate, benchmark=self.benchmark, **self.threshold._asdict())
 
     def judge(self, evidence: Evidence) -> Judgement:
-        counted = [run for run in self.runs(evidence) if run.num_late_steps is not None]
+        counted = [run for run in self.runs(evidence) if (run.num_late_steps or 0) >= GROWTH_STEPS]
         more = Said("more.steps")
         if not counted:
-            return self.judgement("inconclusive", self.say("none"), would_change=more)
+            names = {"benchmark": self.benchmark, "num_steps": GROWTH_STEPS}
+            raise NotTestableError(Said("lack.steps", names), Said("remedy.steps", names))
         num_skips, num_steps = (sum(getattr(run, f"num_late_{what}") for run in counted) for what in ("skips", "steps"))
         share = proportion(num_skips, num_steps)
         measured = [self.say("measured", part=num_skips, total=num_steps, share=share)]
@@ -308,16 +357,21 @@ class FactClaim(BaseClaim):
 
 
 class TrialClaim(BaseClaim):
-    """Claim that an optimizer trains at more than half of the seeds, or fails at more than half."""
+    """Claim that an optimizer trains at more than half of the seeds, or fails at more than half.
+
+    With `margin_pp`, the claim is that it trains as well as in float32, within that many percentage points.
+    """
 
     kind: Literal["trial"]
     trial: str
     trains: bool
+    margin_pp: PositiveFloat | None = None
 
     @property
     def asked(self) -> Said:
         trial = next(trial for trial in TRIALS if trial.name == self.trial)
-        return self.say("asked", **trial._asdict(), trains=self.trains, shortfall=SHORTFALL)
+        more = {"trains": self.trains, "shortfall": SHORTFALL, "margin_pp": self.margin_pp}
+        return self.say("asked", **trial._asdict(), **more)
 
     def judge(self, evidence: Evidence) -> Judgement:
         trials = _numerics(evidence, "trials")
@@ -328,8 +382,23 @@ class TrialClaim(BaseClaim):
         measured = [Said("claim.trial.measured", {**trial, "share": share})]
         if not margin_means_something(100 * SHORTFALL, float32):
             return self.judgement("inconclusive", self.say("near_chance", accuracy=float32), measured, MORE)
+        if self.margin_pp:
+            return self._by_margin(trial, measured, self.margin_pp)
         threshold = Threshold(50, is_least=self.trains, unit=" % of seeds")
         return self.by_threshold(threshold, share.mapped(_percent), measured, MORE, MORE)
+
+    def _by_margin(self, trial: Mapping[str, Any], measured: list[Said], margin_pp: float) -> Judgement:
+        """Judge by the equivalence test over seeds."""
+        differences = 100 * (np.array(trial["accuracies"]) - trial["float32_accuracies"])
+        contrast = paired(differences, 100 / NUM_SCORED)
+        found = p_values(contrast, margin_pp)
+        reached = outcome(found.within, found.differs)
+        numbers = {"difference_pp": contrast.estimate, "num_seeds": len(differences), "margin_pp": margin_pp}
+        if is_beyond(found.beyond):
+            return self.judgement("not reproduced", self.say("beyond", **numbers), measured)
+        if is_decided(reached, found.beyond):
+            return self.judgement("reproduced", self.say("within", **numbers), measured)
+        return self.judgement("inconclusive", self.say("open", **numbers), measured, MORE)
 
 
 class SampleClaim(ThresholdClaim):

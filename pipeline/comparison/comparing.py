@@ -2,9 +2,12 @@
 
 import json
 from collections.abc import Collection, Hashable, Mapping
+from itertools import combinations
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from pipeline.comparison.comparable import check_comparable, pairs_of, surroundings
 from pipeline.comparison.finished_runs import (
@@ -156,6 +159,7 @@ def run_row(study: Study, key: RunKey, run: Run, measured: Measured | None) -> d
         "test_loss": record.scores.test_loss,
         "num_test_examples": record.num_test_examples,
         "initial_weights_sha256": record.initial_weights_sha256,
+        "final_weights_sha256": record.final_weights_sha256,
         "epoch_seconds": median(steady) if steady else None,
         "validation_seconds": median(epoch.validation_seconds for epoch in epochs) if epochs else None,
         "peak_memory_bytes": record.memory.peak_bytes,
@@ -211,11 +215,17 @@ def _pair_rows(
     ]
     families = [_family(study, *pair) for pair in pairs]
     margin_pp = study.comparison.margin_pp[benchmark]
-    compared = set_beside(of_variants, pairs, families, Question(margin_pp / 100))
+    at_risk = study.recommendable(benchmark)
+    num_losses = [
+        len(at_risk) if baseline == study.comparison.baseline and candidate in at_risk else 0
+        for baseline, candidate in pairs
+    ]
+    compared = set_beside(of_variants, pairs, families, num_losses, Question(margin_pp / 100))
     rows = []
     for (baseline, candidate), cells in zip(pairs, compared, strict=True):
         row: dict[str, Any] = {"benchmark": benchmark, "baseline": baseline, "candidate": candidate}
         row |= _in_points(cells) | {"margin_pp": margin_pp}
+        row |= changed_shares(*(_predictions(study, benchmark, name, runs) for name in (baseline, candidate)))
         missing = [seed for seed in study.seeds_of(benchmark, candidate) if seed not in of_variants[candidate]]
         row["missing_candidate"] = " ".join(map(str, missing)) or None
         if not of_variants[baseline] or not of_variants[candidate]:
@@ -246,7 +256,29 @@ def _in_points(compared: Mapping[str, Any]) -> dict[str, Any]:
     cells = {renamed.get(name, name): value for name, value in compared.items()}
     difference: Estimate = cells.pop("difference")
     cells["difference_pp"] = difference.mapped(lambda share: 100 * share)
+    cells["most_loss_pp"] = None if cells["most_loss"] is None else 100 * cells["most_loss"]
     return {name: value for name, value in cells.items() if name in PAIR_COLUMNS}
+
+
+def _predictions(study: Study, benchmark: str, variant: str, runs: Mapping[RunKey, Run]) -> dict[int, np.ndarray]:
+    """Return the predicted classes (num_test_examples,) of a variant's completed runs, by seed."""
+    keys = [RunKey(benchmark, variant, seed) for seed in study.seeds_of(benchmark, variant)]
+    return {key.seed: runs[key].predicted for key in keys if key in runs and len(runs[key].predicted)}
+
+
+def changed_shares(theirs: Mapping[int, np.ndarray], ours: Mapping[int, np.ndarray]) -> dict[str, Any]:
+    """Describe which share of predictions the candidate changes, beside the share that another seed changes.
+
+    Args:
+        theirs: predicted classes (num_test_examples,) of the baseline's runs, by seed.
+        ours: those of the candidate.
+    """
+    changed = [float((theirs[seed] != ours[seed]).mean()) for seed in theirs.keys() & ours.keys()]
+    by_seed = [float((one != other).mean()) for one, other in combinations(theirs.values(), 2)]
+    if not changed or not by_seed:
+        return {}
+    ends = {"least_changed_share": min(changed), "most_changed_share": max(changed)}
+    return {"changed_share": fmean(changed), **ends, "changed_by_seed_share": fmean(by_seed)}
 
 
 def _family(study: Study, baseline: str, candidate: str) -> Hashable:

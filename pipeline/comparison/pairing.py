@@ -10,11 +10,12 @@ from pipeline.statistics.equivalence import (
     MAX_MARGIN_SHARE,
     UNKNOWN,
     Contrast,
-    Design,
     EquivalenceOutcome,
+    Loss,
     PValues,
     adjust,
     is_beyond,
+    loss,
     num_seeds_needed,
     outcome,
     p_values,
@@ -67,7 +68,11 @@ class Pair(NamedTuple):
 
 
 def set_beside(
-    runs: Mapping[str, Runs], pairs: Sequence[tuple[str, str]], families: Sequence[Hashable], asked: Question
+    runs: Mapping[str, Runs],
+    pairs: Sequence[tuple[str, str]],
+    families: Sequence[Hashable],
+    num_losses: Sequence[int],
+    asked: Question,
 ) -> list[dict[str, Any]]:
     """Compare the results of each pair, and return one row per pair, in the results' unit.
 
@@ -80,6 +85,7 @@ def set_beside(
             None.
         pairs: (baseline, candidate) of each pair.
         families: the family of each pair, over which Holm's method adjusts.
+        num_losses: for each pair, how many candidates' losses are bounded together with its own; 0 for no bound.
     """
     compared = [_compare(runs[baseline], runs[candidate], asked) for baseline, candidate in pairs]
     sign = -1 if asked.is_lower_better else 1
@@ -91,14 +97,18 @@ def set_beside(
     return [
         _counts(pair)
         | {"difference": _difference(pair), "is_paired": pair.is_paired, "reason": pair.reason}
-        | _tests(gain, pair.reason, adjusted, families.count(family), asked)
-        for pair, gain, family, adjusted in zip(compared, gains, families, adjust(tested, families), strict=True)
+        | _tests(pair.reason, adjusted, families.count(family))
+        | _losses(pair, gain, num, asked)
+        for pair, gain, family, adjusted, num in zip(
+            compared, gains, families, adjust(tested, families), num_losses, strict=True
+        )
     ]
 
 
 MAX_SHARE_OF_LOSS = 0.5  # of the baseline's mean: a wider margin means nothing, unless results are accuracies
 # Reasons that make any test of the results meaningless.
 NO_TEST = ("identical", "rounded", "one_class", "too_few_seeds")
+MIN_PLANNING_SEEDS = 5
 
 
 def _compare(theirs: Runs, ours: Runs, asked: Question) -> Pair:
@@ -181,21 +191,31 @@ def _difference(pair: Pair) -> Estimate:
     return Estimate(estimate.value) if pair.reason in NO_TEST else estimate
 
 
-def _tests(
-    gain: Contrast, reason: str | None, adjusted: PValues, num_candidates: int, asked: Question
-) -> dict[str, Any]:
-    """Return the p-values, the outcome that they give, and how many seeds would decide."""
-    needed = None
-    if reason not in NO_TEST:
-        design = Design(asked.is_one_sided, gain.freedom_per_seed)
-        needed = num_seeds_needed(gain.spread, asked.margin, num_candidates, gain.mean, design)
+def _losses(pair: Pair, gain: Contrast, num_candidates: int, asked: Question) -> dict[str, Any]:
+    """Return the largest loss left possible and, if that is more than the margin, how many seeds would decide.
+
+    Such a number supposes that nothing is lost, so there is none if a loss is shown. Fewer than `MIN_PLANNING_SEEDS`
+    estimate the spread too badly for a plan.
+    """
+    found, needed = Loss(), None
+    if num_candidates and pair.reason is None:
+        found = loss(gain, asked.margin, num_candidates)
+        num_seeds = min(len(pair.baseline.shared), len(pair.candidate.shared))
+        is_open = (found.most or 0.0) >= asked.margin and not gain.estimate.lies_below(0)
+        if is_open and num_seeds >= MIN_PLANNING_SEEDS:
+            planned = num_seeds_needed(gain.spread, asked.margin, num_candidates, asked.is_one_sided)
+            needed = planned if planned and planned > num_seeds else None
+    return {"most_loss": found.most, "p_loss_within_margin": found.p_within_margin, "num_seeds_needed": needed}
+
+
+def _tests(reason: str | None, adjusted: PValues, num_candidates: int) -> dict[str, Any]:
+    """Return the p-values and the outcome that they give."""
     return {
         "num_candidates": num_candidates,
         "p_different": adjusted.differs,
         "p_equivalent": adjusted.within,
         "p_beyond_margin": adjusted.beyond,
         "outcome": _outcome(reason, adjusted),
-        "num_seeds_needed": needed,
     }
 
 

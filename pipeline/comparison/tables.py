@@ -19,16 +19,9 @@ from pipeline.study.schema import RunKey, Study
 # scale skipped, of the `num_late_steps` after the first epoch. `timing_fault` says why the times of a run don't count.
 RUN_COLUMNS = (
     *("benchmark", "variant", "seed", "outcome", "test_accuracy", "validation_accuracy", "test_loss"),
-    *("num_test_examples", "initial_weights_sha256"),
-    *(
-        "epoch_seconds",
-        "validation_seconds",
-        "peak_memory_bytes",
-        "memory_kind",
-        "started_at",
-        "run_seconds",
-        "resumed",
-    ),
+    *("num_test_examples", "initial_weights_sha256", "final_weights_sha256"),
+    *("epoch_seconds", "validation_seconds", "peak_memory_bytes", "memory_kind"),
+    *("started_at", "run_seconds", "resumed"),
     *("first_not_finite", "skipped_steps", "num_late_skips", "num_late_steps"),
     *("other_cpu_share", "timing_fault", "data_source", "kernels"),
     *("device", "device_kind", "compute_capability", "device_memory_bytes", "cpu_features"),
@@ -36,16 +29,21 @@ RUN_COLUMNS = (
 # Columns of `pairs.csv`. Accuracy is compared over the seeds that both variants completed. `missing_candidate` lists
 # planned seeds without a run. `num_failed_*` counts failed runs at seeds that the other variant completed or lacks.
 # Differences are candidate − baseline, in percentage points, with 95 % intervals. p-values are adjusted by Holm's
-# method over `num_candidates` pairs. `reason` says why the tests decide nothing. `speedup` is the baseline's time over
-# the candidate's. Its interval holds for another day; the interval `sitting_*` holds only for this measurement.
-# `epoch_speedup` is the speedup of whole epochs with their validation. `candidate_kernel_share` is the share of the
-# candidate's CPU time that the system's kernel took. `*_fault` says how a process failed in the turns.
+# method over `num_candidates` pairs. `reason` says why the tests decide nothing. The candidate loses at most
+# `most_loss_pp`, with 95 % confidence over all candidates that may be recommended. `changed_share` is the mean share of
+# test predictions that the candidate changes at equal seeds; another seed of the baseline changes
+# `changed_by_seed_share`. `speedup` is the baseline's time over the candidate's. Its interval holds for another day;
+# `sitting_*` holds only for this measurement. `epoch_speedup` is the speedup of whole epochs with their
+# validation. `candidate_kernel_share` is the share of the candidate's CPU time that the system's kernel took. `*_fault`
+# says how a process failed in the turns.
 PAIR_COLUMNS = (
     *("benchmark", "baseline", "candidate"),
     *("num_seeds", "missing_candidate", "num_failed_baseline", "num_failed_candidate"),
     *("num_diverged_baseline", "num_diverged_candidate", "baseline_accuracy", "candidate_accuracy"),
-    *("difference_pp", "difference_low_pp", "difference_high_pp", "p_different", "margin_pp", "p_equivalent"),
+    *("difference_pp", "difference_low_pp", "difference_high_pp"),
+    *("most_loss_pp", "p_loss_within_margin", "p_different", "margin_pp", "p_equivalent"),
     *("p_beyond_margin", "outcome", "reason", "num_candidates", "num_seeds_needed"),
+    *("changed_share", "least_changed_share", "most_changed_share", "changed_by_seed_share"),
     *("speedup", "speedup_low", "speedup_high", "sitting_low", "sitting_high"),
     *("epoch_speedup", "epoch_speedup_low", "epoch_speedup_high", "num_launches", "num_turns", "other_cpu_share"),
     *("num_blocks_left_out", "side_by_side", "baseline_step_seconds", "candidate_step_seconds"),
@@ -67,7 +65,8 @@ _IN_ESTIMATES = {column for columns in ESTIMATES.values() for column in columns}
 TEXT_COLUMNS = (
     *("benchmark", "variant", "baseline", "candidate", "missing_candidate", "outcome", "reason"),
     *("device", "device_kind", "cpu_features", "memory_kind", "kernels", "data_source", "started_at"),
-    *("first_not_finite", "timing_fault", "initial_weights_sha256", "baseline_fault", "candidate_fault"),
+    *("first_not_finite", "timing_fault", "initial_weights_sha256", "final_weights_sha256"),
+    *("baseline_fault", "candidate_fault"),
 )
 
 

@@ -12,12 +12,11 @@ import numpy as np
 from pipeline import engine
 from pipeline.data.datasets import Dataset
 from pipeline.numerics.experiments import build
-from pipeline.numerics.facts import DTYPES, KERAS_POLICIES, NO_GROWTH, TWICE, Value
+from pipeline.numerics.facts import DTYPES, GROWTH_STEPS, KERAS_POLICIES, NO_GROWTH, TWICE, Value
 from pipeline.study.benchmark import Benchmark, Imported
 from pipeline.training.precision import loss_scale_now, observed_dtypes
 
 EPSILONS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}  # the distance from 1 to the next larger value
-GROWTH_STEPS = 2000  # Keras doubles its loss scale after this many steps without an overflow
 LIMIT_BYTES = 500_000  # for a model that must fit on a small device
 Facts = dict[str, Value]
 

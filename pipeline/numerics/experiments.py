@@ -17,7 +17,7 @@ import numpy as np
 
 from pipeline.data.batches import ShuffledBatches
 from pipeline.data.datasets import Dataset, Examples
-from pipeline.numerics.facts import SHORTFALL, TRIAL_SIZE, TRIALS, OptimizerTrial, TrainingSize
+from pipeline.numerics.facts import NUM_SCORED, SHORTFALL, TRIAL_SIZE, TRIALS, OptimizerTrial, TrainingSize
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.variant import Dynamic, Fixed, Variant
 from pipeline.training import building
@@ -26,7 +26,6 @@ from pipeline.training.precision import scaled
 
 SEEDS = range(6)  # if all six agree, more than half of all seeds surely do
 NUM_FIRST_STEPS = 10
-NUM_SCORED = 2000  # validation examples scored: a standard error of one percentage point
 SPLIT_SIZE, NUM_VALIDATED = TrainingSize(units=128, num_examples=1000, batch_size=32, num_epochs=15), 500
 # How the CIFAR-100 notebook splits its training data.
 NUM_SPLIT, NUM_HELD_OUT, SHUFFLE_BUFFER, SHUFFLE_SEED = 50_000, 10_000, 100_000, 42

@@ -8,6 +8,7 @@ from pipeline.study.policies import POLICIES
 KERAS_POLICIES = [name for name, policy in POLICIES.items() if policy.keras == name]
 DTYPES = ("float32", "float16", "bfloat16")  # the first is the reference
 TWICE = (64, 4096)  # widths at which the dense model is compared with one of twice the units
+GROWTH_STEPS = 2000  # Keras doubles its loss scale after this many steps without an overflow
 NO_GROWTH = -1  # in place of an unknown number of steps
 Value = float | int | str | bool
 
@@ -78,6 +79,7 @@ class TrainingSize(NamedTuple):
 
 
 TRIAL_SIZE = TrainingSize(64, 4000, 32, 2)
+NUM_SCORED = 2000  # validation examples scored: a standard error of one percentage point
 SHORTFALL = 0.05  # a trial fails if it ends more than this below its float32 twin
 FIXED_SCALES = (1e-6, 1, 2**20)
 TRIALS = (

@@ -1,11 +1,11 @@
 """Write the overview of all published studies: speed, accuracy and memory by format, and a verdict for each claim."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pipeline.claims.claims_file import Claims, load_claims
-from pipeline.claims.kinds import Claim
+from pipeline.claims.kinds import Claim, accuracy_numbers
 from pipeline.comparison.comparable import device_in_words
 from pipeline.files.places import CLAIMS
 from pipeline.publication.study_page import engine
@@ -16,10 +16,9 @@ from pipeline.report.rendering import PROJECT
 from pipeline.report.reporting import is_tested, readable_names
 from pipeline.report.results import Results, ended_at
 from pipeline.statistics.circumstances import is_busy
-from pipeline.statistics.equivalence import is_beyond
 from pipeline.study.policies import POLICIES
 from pipeline.study.variant import DEFAULT_POLICY
-from pipeline.words.numbers import digits, mebibytes
+from pipeline.words.numbers import digits
 from pipeline.words.sentences import Said, sentence
 
 SHOWN = [name for name, policy in POLICIES.items() if policy.keeps_float32]
@@ -65,6 +64,7 @@ def index_page(studies: Mapping[str, Results]) -> str:
         .get_template("index.md.j2")
         .render(
             tables={title: tables[title] for title in filled},
+            twins=twins(studies),
             policies={name: POLICIES[name].label for name in SHOWN},
             decided=[row for row in decisions if row.found and not row.is_finding],
             findings=[row for row in decisions if row.found and row.is_finding],
@@ -107,10 +107,21 @@ def _cell(results: Results, benchmark: str, of_batch: Mapping[str, VariantRow], 
         lines.append(str(in_cell(timed.speedup, ".2f", "×")))
     pair = row.pair
     if pair and row.accuracy is not None and not pair.reason:  # how the accuracy compares with the baseline's
-        outcome = "beyond" if is_beyond(pair.p_beyond_margin) else pair.outcome
-        lines.append(sentence(Said(f"index.{outcome.replace(' ', '_')}", vars(pair))))
+        kind = "difference" if pair.most_loss_pp is None else "loss"
+        lines.append(sentence(Said(f"index.{kind}", accuracy_numbers(pair))))
     is_comparable = all(run.memory_kind != "resident_set" for run in results.tables.runs)  # it is the whole process's
-    return [*lines, f"{mebibytes(row.peak_bytes)} MiB"] if row.peak_bytes and is_comparable else lines
+    return [*lines, f"{row.cell('memory')} MiB"] if row.peak_bytes.value and is_comparable else lines
+
+
+def twins(studies: Mapping[str, Results]) -> list[tuple[Sequence[str], int]]:
+    """Return the names of studies whose runs ended with equal weights, and how many runs each group shares."""
+    holders: dict[str, set[str]] = defaultdict(set)
+    for name, results in studies.items():
+        for run in results.tables.runs:
+            if run.final_weights_sha256:
+                holders[run.final_weights_sha256].add(name)
+    groups = Counter(tuple(sorted(names)) for names in holders.values() if len(names) > 1)
+    return sorted(groups.items())
 
 
 def decide(claims: Claims, studies: Mapping[str, Results]) -> list[Decision]:

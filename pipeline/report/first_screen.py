@@ -1,7 +1,7 @@
 """Build the first screen's tables, which compare the variants of a benchmark with the baseline, grouped by batch."""
 
 from collections.abc import Callable, Sequence
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from pipeline.comparison.tables import Row, Tables, hardware_of_row
@@ -31,9 +31,9 @@ class VariantRow(NamedTuple):
     """Hold a variant's results, and how they compare with the baseline's. Unknown or meaningless values are None.
 
     `accuracy`, in [0, 1], is the mean over the seeds that the baseline also completed, or None for fewer than three.
+    `run_epoch_seconds` is the median over runs whose times count, with their range, if nothing was timed in turns.
     `speed` is relative to the study's baseline, `speed_beside_default` to the device's default precision. `peak_bytes`
-    is the peak of a timed process. If none was timed, it is the smallest peak of the variant's runs, because runs that
-    compile need more.
+    is the peak of a timed process. If none was timed, it is the median of the variant's runs, with their range.
     """
 
     name: str
@@ -46,9 +46,10 @@ class VariantRow(NamedTuple):
     difference_pp: Estimate
     step_seconds: float | None
     epoch_seconds: float | None
+    run_epoch_seconds: Estimate
     speed: Estimate
     speed_beside_default: Estimate
-    peak_bytes: float | None
+    peak_bytes: Estimate
     share_of_peak: float | None
     notes: list[Said]
     pair: Row | None
@@ -57,7 +58,7 @@ class VariantRow(NamedTuple):
     @property
     def is_known(self) -> bool:
         """Tell whether the row has any number."""
-        known = (self.accuracy, self.step_seconds, self.peak_bytes, self.speed.value)
+        known = (self.accuracy, self.step_seconds, self.peak_bytes.value, self.speed.value)
         return any(value is not None for value in known)
 
     def cell(self, column: str) -> Cell:
@@ -76,9 +77,10 @@ COLUMNS: dict[str, Callable[[VariantRow], Cell]] = {
     "difference": lambda row: in_cell(row.difference_pp, "+.2f") if row.difference_pp.has_interval else Cell(),
     "step": lambda row: Cell(digits(1000 * row.step_seconds) if row.step_seconds else ""),
     "epoch": lambda row: Cell(digits(row.epoch_seconds) if row.epoch_seconds else ""),
+    "run_epoch": lambda row: _median_cell(row.run_epoch_seconds, digits),
     "speed": lambda row: in_cell(row.speed, ".2f", "×"),
     "beside_default": lambda row: in_cell(row.speed_beside_default, ".2f", "×"),
-    "memory": lambda row: Cell(mebibytes(row.peak_bytes) if row.peak_bytes else ""),
+    "memory": lambda row: _median_cell(row.peak_bytes, mebibytes),
     "peak": lambda row: Cell(decimals(100 * row.share_of_peak, ".0f") if row.share_of_peak else ""),
 }
 
@@ -88,6 +90,14 @@ def in_cell(estimate: Estimate, how: str, unit: str = "") -> Cell:
     if estimate.value is None:
         return Cell()
     return Cell(decimals(estimate.value, how) + unit, interval(estimate, how) if estimate.has_interval else "")
+
+
+def _median_cell(found: Estimate, write: Callable[[float], str]) -> Cell:
+    """Write a median, and its range if it has one."""
+    if not found.value:
+        return Cell()
+    ends = [write(number) for number in (found.low, found.high) if number]
+    return Cell(write(found.value), f"({' to '.join(ends)})" if len(set(ends)) > 1 else "")
 
 
 def columns(rows: Sequence[VariantRow]) -> list[str]:
@@ -123,7 +133,7 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
     )
     runs = tables.runs_of(benchmark, name)
     completed = [run for run in runs if run.outcome == "completed"]
-    of_runs = [run.peak_memory_bytes for run in completed if not run.resumed]
+    of_runs = [run.epoch_seconds for run in completed if run.epoch_seconds and not run.timing_fault]
     group = FURTHER
     if name in (strict, default):
         group = SAME_BATCH
@@ -145,14 +155,26 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
         difference_pp=pair.difference_pp if pair else Estimate(),
         step_seconds=step_seconds,
         epoch_seconds=epoch_seconds,
+        run_epoch_seconds=Estimate() if tables.pair(benchmark, REPEAT, strict) else _median(of_runs),
         speed=pair.speedup if pair else Estimate(),
         speed_beside_default=beside_default.speedup if beside_default else Estimate(),
-        peak_bytes=peak or (min(of_runs) if of_runs and all(of_runs) else None),
+        peak_bytes=Estimate(peak) if peak else _median(peaks_of_runs(runs)),
         share_of_peak=share_of_peak(study.benchmarks[benchmark], variant, timed, step_seconds),
         notes=_notes(study, tables, benchmark, name, pair, timed, getattr(timed, f"{side}_fault", None)),
         pair=pair,
         runs=runs,
     )
+
+
+def _median(values: Sequence[float]) -> Estimate:
+    """Return the median with the range, or nothing for no values."""
+    return Estimate(median(values), min(values), max(values)) if values else Estimate()
+
+
+def peaks_of_runs(runs: Sequence[Row]) -> list[int]:
+    """Return the peak bytes of completed runs, or none if one is unknown."""
+    peaks = [run.peak_memory_bytes for run in runs if run.outcome == "completed" and not run.resumed]
+    return peaks if all(peaks) else []
 
 
 def _is_emulated(variant: Variant, timed: Row) -> bool:

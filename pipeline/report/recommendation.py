@@ -1,54 +1,77 @@
-"""Recommend a policy for a benchmark, if pairs show it faster than the default and as accurate as the baseline."""
+"""Recommend a policy for a benchmark if it is shown to be faster than the default and to lose little accuracy."""
 
+import math
 from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
 from pipeline.claims.kinds import accuracy_numbers
 from pipeline.comparison.tables import Row, Tables, hardware_of_row
 from pipeline.records.blocks import REPEAT
+from pipeline.report.first_screen import peaks_of_runs
 from pipeline.report.names import variant_name
 from pipeline.statistics.circumstances import MAX_OTHER_CPU_SHARE, is_busy
-from pipeline.statistics.equivalence import is_beyond
 from pipeline.study.policies import POLICIES
 from pipeline.study.schema import Study
-from pipeline.study.variant import DEFAULT_POLICY, MIXED
+from pipeline.study.variant import DEFAULT_POLICY
 from pipeline.words.sentences import Said
 
 UNTOLD = 1.05  # without an interval, speeds within this factor count as equal
 MUCH_KERNEL = 0.2  # as a share of a variant's CPU time
+MIN_RECOMMENDING_SEEDS = 5
 UNSAID = ("no_runs", "too_few_seeds", "near_chance")  # reasons that the first screen leaves out
 
 
 def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
     """Return sentences that recommend, on this hardware, a 16-bit policy at the same batch or the default precision.
 
-    A policy is recommended if it trains faster than the device's default precision, and its accuracy equals float32's
-    within the margin. Policies that also keep variables in 16 bits are experiments and are never recommended.
+    A policy is recommended if it trains faster than the device's default precision, and loses less accuracy than the
+    margin. Policies that also keep variables in 16 bits are experiments and are never recommended.
     """
     strict, variants = study.comparison.baseline, study.variants_of(benchmark)
     default = study.plain(benchmark, DEFAULT_POLICY) or strict
-    names = [name for name in variants if name in [study.plain(benchmark, policy) for policy in MIXED]]
+    names = study.recommendable(benchmark)
     accuracies = [row for name in names if (row := tables.pair(benchmark, name, strict)) and row.num_seeds]
     speeds = [row for name in names if (row := tables.pair(benchmark, name, default)) and row.speedup.value is not None]
-    same = [row.candidate for row in accuracies if row.outcome.startswith("equivalent")]
+    has_control = _finds_controls(study, tables, benchmark)
+    accurate = [row.candidate for row in accuracies if has_control and _loses_little(row)]
     gains = [row for row in speeds if row.speedup.lies_above(1)]
-    best = alike([row for row in gains if row.candidate in same])
+    best = alike([row for row in gains if row.candidate in accurate])
     numbers = {"default": variant_name(variants[default]), "strict": strict, "is_default": default != strict}
     if best:
-        by_accuracy = [row for row in accuracies if row.candidate in {each.candidate for each in best}]
-        settled = {"margin_pp": by_accuracy[0].margin_pp, "num_seeds": min(row.num_seeds for row in by_accuracy)}
-        found = [Said("advice.use", numbers | _speed_numbers(best) | settled)]
-        accuracies = [row for row in accuracies if row not in by_accuracy]
+        chosen = [row.candidate for row in best]
+        losses = [accuracy_numbers(row) for row in accuracies if row.candidate in chosen]
+        found = [Said("advice.use", numbers | _speed_numbers(best) | {"losses": losses})]
+        accuracies = [row for row in accuracies if row.candidate not in chosen]
     else:
         found = _on_speed(gains or speeds, numbers, variants)
+    if gains and (slower := [row for row in speeds if row.speedup.lies_below(1)]):
+        found.append(Said("advice.others_slower", numbers | _speed_numbers(slower)))
     found += _on_accuracy(accuracies)
-    found = found or _on_memory(tables, benchmark, strict, names)
+    found = found or _on_memory(study, tables, benchmark)
     return [
         *found,
         *_on_starts(tables, benchmark),
         *_on_kernel(tables, benchmark, strict),
         *_on_other_work(tables, benchmark),
     ]
+
+
+def _finds_controls(study: Study, tables: Tables, benchmark: str) -> bool:
+    """Tell whether the tests found the loss of every control, and there is one."""
+    controls = [name for name in study.comparison.must_differ if name in study.variants_of(benchmark)]
+    rows = [tables.pair(benchmark, name, study.comparison.baseline) for name in controls]
+    return bool(rows) and all(row and row.difference_pp.lies_below(0) for row in rows)
+
+
+def _loses_little(row: Row) -> bool:
+    """Tell whether enough seeds show that a candidate loses less than the margin."""
+    return (
+        row.most_loss_pp is not None
+        and row.most_loss_pp < row.margin_pp
+        and row.num_seeds >= MIN_RECOMMENDING_SEEDS
+        and not (row.num_failed_candidate or row.num_failed_baseline)
+    )
 
 
 def alike(rows: Sequence[Row]) -> list[Row]:
@@ -87,40 +110,56 @@ def _on_speed(rows: Sequence[Row], numbers: dict[str, Any], variants: Any) -> li
 
 
 def _on_accuracy(rows: Sequence[Row]) -> list[Said]:
-    """Say how accurate policies are. One sentence per outcome names the policies with that outcome."""
-    groups: dict[str, list[Row]] = {}
+    """Say how much accuracy policies lose, and where that can't be said, why."""
+    failed = [row for row in rows if row.num_failed_candidate or row.num_failed_baseline]
+    known = [row for row in rows if row.most_loss_pp is not None and row not in failed]
+    groups: dict[str, list[Row]] = {"loss": known} if known else {}
     for row in rows:
-        if row.num_failed_candidate or row.num_failed_baseline:
+        if row in failed:
             groups.setdefault("runs_failed", []).append(row)
-        elif row.reason not in UNSAID:
-            outcome = "beyond" if is_beyond(row.p_beyond_margin) else row.outcome
-            groups.setdefault(row.reason or outcome, []).append(row)
+        elif row not in known and row.reason not in (None, *UNSAID):
+            groups.setdefault(row.reason, []).append(row)
     found = []
-    for outcome, alike_rows in groups.items():
+    for reason, alike_rows in groups.items():
         together = {
             "candidates": [row.candidate for row in alike_rows],
-            "differences": [accuracy_numbers(row) for row in alike_rows],
-            "num_seeds": min(row.num_seeds for row in alike_rows),
-            "needed": [f"about {row.num_seeds_needed}" if row.num_seeds_needed else "over 1,000" for row in alike_rows],
+            "losses": [accuracy_numbers(row) for row in alike_rows],
+            "open": [accuracy_numbers(row) for row in alike_rows if _is_open(row)],
             "margin_pp": alike_rows[0].margin_pp,
             "baseline": alike_rows[0].baseline,
         }
-        found.append(Said(f"advice.accuracy.{outcome.replace(' ', '_')}", together))
+        found.append(Said(f"advice.accuracy.{reason}", together))
     return found
 
 
-def _on_memory(tables: Tables, benchmark: str, strict: str, names: Sequence[str]) -> list[Said]:
-    """Say how much memory policies take in a run, if nothing else is known about them."""
+def _is_open(row: Row) -> bool:
+    """Tell whether the results show neither a loss nor that any loss is smaller than the margin."""
+    return bool(
+        row.most_loss_pp is not None and row.most_loss_pp >= row.margin_pp and not row.difference_pp.lies_below(0)
+    )
+
+
+def _on_memory(study: Study, tables: Tables, benchmark: str) -> list[Said]:
+    """Say how much memory policies take in a run, if nothing else is known about them.
+
+    A ratio that is no further from 1 than that of a control, which has the baseline's memory, is chance.
+    """
+    strict, controls = study.comparison.baseline, study.comparison.must_differ
     peaks = {
-        name: min(found)
-        for name in (strict, *names)
-        if (found := [run.peak_memory_bytes for run in tables.runs_of(benchmark, name) if run.outcome == "completed"])
-        and all(found)
+        name: median(bytes_of_runs)
+        for name in (strict, *study.recommendable(benchmark), *controls)
+        if (bytes_of_runs := peaks_of_runs(tables.runs_of(benchmark, name)))
     }
-    if strict not in peaks or len(peaks) < 2:
+    if strict not in peaks:
         return []
-    ratios = {name: peak / peaks[strict] for name, peak in peaks.items() if name != strict}
-    return [Said("advice.memory", {"ratios": ratios, "baseline": strict})]
+    sizes = {name: abs(math.log(peak / peaks[strict])) for name, peak in peaks.items()}
+    by_chance = max((sizes[name] for name in controls if name in sizes), default=0.0)
+    ratios = {
+        name: peak / peaks[strict]
+        for name, peak in peaks.items()
+        if name not in (strict, *controls) and sizes[name] > by_chance
+    }
+    return [Said("advice.memory", {"ratios": ratios, "baseline": strict})] if ratios else []
 
 
 def _on_starts(tables: Tables, benchmark: str) -> list[Said]:

@@ -19,7 +19,9 @@ from pipeline.report.results import Results, ended_at
 from pipeline.report.status import tally
 from pipeline.statistics.contrasts import MIN_LAUNCHES
 from pipeline.statistics.equivalence import is_beyond
+from pipeline.words.sentences import Said
 
+ASKED_SINCE = "2026-11-29"  # profiles before this date were planned to show that accuracies are equal
 SECTIONS = ("answer", "verdicts", "measurements", "arithmetic", "method", "surroundings")
 SPLIT = "notebook_split.num_trained_on"
 SHOWN_SAMPLES = ("skipped_steps", "notebook_split_gain")
@@ -42,6 +44,7 @@ def contents(results: Results) -> dict[str, Any]:
     """Return the values for the templates of a report or a study's page, by their names in the templates."""
     titles = benchmark_names(results.study)
     judged = list(zip(results.claims.all, results.verdicts, strict=True))
+    benchmarks = [_benchmark(results, name, title) for name, title in titles.items()]
     return results._asdict() | {
         "titles": titles,
         "ended_on": f"{datetime.fromisoformat(ended_at(results)):%-d %B %Y}" if ended_at(results) else "",
@@ -49,7 +52,8 @@ def contents(results: Results) -> dict[str, Any]:
         "tested": [row for row in judged if is_tested(row[1]) and not row[1].is_finding],
         "findings": [row for row in judged if is_tested(row[1]) and row[1].is_finding],
         "untested": [row for row in judged if not is_tested(row[1])],
-        "benchmarks": [_benchmark(results, name, title) for name, title in titles.items()],
+        "benchmarks": benchmarks,
+        "run_epochs": any("run_epoch" in each["columns"] for each in benchmarks),
         "answered_first": results.study.answered_first,
         "runs": results.tables.runs,
         "few_launches": min((row.num_launches for row in results.tables.pairs if is_short(row)), default=0),
@@ -58,6 +62,7 @@ def contents(results: Results) -> dict[str, Any]:
         "draw": figures.draw_svg,
         "is_beyond": is_beyond,
         "num_planned": len(results.study.runs()),
+        "asked_afterwards": any((run.started_at or "") < ASKED_SINCE for run in results.tables.runs),
     }
 
 
@@ -87,6 +92,8 @@ def _benchmark(results: Results, name: str, title: str) -> dict[str, Any]:
         "title": title,
         "recipe": study.benchmarks[name],
         "advice": recommend(study, tables, name),
+        "beside_a_seed": _beside_a_seed(results, name),
+        "repeated": _repeated(study.comparison.baseline, again),
         "rows": rows,
         "words": {row.name: row.full_words for row in rows},
         "same": blocks.get(SAME_BATCH, []),
@@ -101,6 +108,33 @@ def _benchmark(results: Results, name: str, title: str) -> dict[str, Any]:
         "again": again,
         "margin_pp": study.comparison.margin_pp[name],
     }
+
+
+def _beside_a_seed(results: Results, benchmark: str) -> list[Said]:
+    """Say which share of predictions a policy changes, and which share another seed changes."""
+    baseline = results.study.comparison.baseline
+    pairs = [results.tables.pair(benchmark, name, baseline) for name in results.study.recommendable(benchmark)]
+    changed = [
+        {
+            "candidate": pair.candidate,
+            "share": pair.changed_share,
+            "least": pair.least_changed_share,
+            "most": pair.most_changed_share,
+        }
+        for pair in pairs
+        if pair and pair.changed_share is not None
+    ]
+    by_seed = next((pair.changed_by_seed_share for pair in pairs if pair and pair.changed_share is not None), None)
+    return [Said("page.changed", {"changed": changed, "baseline": baseline, "by_seed": by_seed})] if changed else []
+
+
+def _repeated(baseline: str, again: Row | None) -> list[Said]:
+    """Say how the baseline compares with itself, and whether the variation from day to day is assumed."""
+    if again is None or again.speedup.value is None:
+        return []
+    found = [Said("page.baseline_again", {"baseline": baseline, "ratio": again.speedup})]
+    is_measured = again.device_kind == "cpu" and "AMD" in again.device
+    return found if is_measured or not again.speedup.has_interval else [*found, Said("page.assumed_days")]
 
 
 def _numerics(results: Results) -> dict[str, Any] | None:

@@ -47,7 +47,7 @@ def judge_table(runs: Sequence[Row], metric: str, baseline: str, asked: Question
         variants.setdefault(run.variant, {})[seed] = run
     names = [baseline, *(name for name in variants if name != baseline)]
     pairs = [(baseline, name) for name in names[1:]]
-    compared = set_beside(variants, pairs, [0] * len(pairs), asked)
+    compared = set_beside(variants, pairs, [0] * len(pairs), [len(pairs)] * len(pairs), asked)
     rows = [_of_variant(baseline, variants[baseline])]
     for (_, name), found in zip(pairs, compared, strict=True):
         speedup = _speedup(*sides_of(variants[baseline], variants[name]))
@@ -91,14 +91,25 @@ def said_of(judged: Judged, row: Mapping[str, Any]) -> list[Said]:
     found = [Said(f"table.{outcome.replace(' ', '_')}", numbers)]
     if row["reason"] and outcome == "inconclusive":
         found = [Said(f"table.{row['reason']}", numbers)]
-    elif outcome in ("inconclusive", "different"):
+    elif row["num_seeds_needed"]:
         found.append(Said("table.needed", numbers))
+    if row["most_loss"] is not None:
+        found.append(Said("table.loss", numbers | {"gain": _gain(judged, row), "num_losses": len(judged.candidates)}))
     if row["num_seeds"]:
         found.append(Said("table.pairing", numbers))
     for side, name in (("baseline", judged.baseline), ("candidate", row["variant"])):
         if row["is_paired"] and (missing := row[f"missing_{side}"]):
             found.append(Said("table.missing", {"variant": name, "seeds": missing}))
     return found
+
+
+def _gain(judged: Judged, row: Mapping[str, Any]) -> Estimate:
+    """Return the difference with its sign turned if lower is better, so that a loss is negative."""
+    difference: Estimate = row["difference"]
+    if not judged.asked.is_lower_better or not difference.has_interval:
+        return difference
+    low, value, high = (-(number or 0.0) for number in (difference.high, difference.value, difference.low))
+    return Estimate(value, low, high)
 
 
 def failures_said(judged: Judged) -> list[Said]:

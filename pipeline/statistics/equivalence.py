@@ -1,9 +1,8 @@
 """Test whether two variants, paired by seed or not, differ by less than a margin or by more.
 
-Also compute what a given number of seeds could show.
+Also bound how much a variant may lose, and plan how many seeds would decide.
 """
 
-import bisect
 import math
 from collections.abc import Hashable, Sequence
 from typing import Literal, NamedTuple
@@ -15,7 +14,7 @@ from numpy.typing import ArrayLike
 from pipeline.statistics.intervals import MIN_SEEDS, Estimate, has_spread, holm, standard_deviation
 
 SIGNIFICANCE_LEVEL = 0.05
-POWER = 0.8
+POWER = 0.9
 MAX_SEEDS = 1000  # no larger number of seeds is suggested
 # A margin wider than this share of the baseline's accuracy means little: near chance, everything is equivalent.
 MAX_MARGIN_SHARE = 0.1
@@ -25,15 +24,14 @@ EquivalenceOutcome = Literal["equivalent", "different", "equivalent but shifted"
 class Contrast(NamedTuple):
     """Hold a mean difference (candidate − baseline), its standard error and degrees of freedom. NaN means unknown.
 
-    `spread` is the standard deviation of the difference between one run of each variant. `freedom_per_seed` counts the
-    degrees of freedom that one more seed of each variant adds. Variants with equal results have an error of 0.
+    `spread` is the standard deviation of the difference between one run of each variant. Variants with equal results
+    have an error of 0.
     """
 
     mean: float = math.nan
     spread: float = math.nan
     error: float = math.nan
     freedom: float = math.nan
-    freedom_per_seed: float = 1.0
 
     @property
     def is_known(self) -> bool:
@@ -95,13 +93,12 @@ def unpaired(baseline: np.ndarray, candidate: np.ndarray, unit: float = 0.0) -> 
     if not unit and not has_spread(baseline) and not has_spread(candidate):
         return Contrast(mean, 0.0, math.nan if mean else 0.0)
     variances = np.array([standard_deviation(values, unit) for values in (baseline, candidate)]) ** 2
-    shares, total = variances / numbers, variances.sum()
+    shares = variances / numbers
     return Contrast(
         mean,
-        spread=float(np.sqrt(total)),
+        spread=float(np.sqrt(variances.sum())),
         error=float(np.sqrt(shares.sum())),
         freedom=float(shares.sum() ** 2 / (shares**2 / (numbers - 1)).sum()),
-        freedom_per_seed=float(total**2 / (variances**2).sum()),
     )
 
 
@@ -117,20 +114,6 @@ class PValues(NamedTuple):
 
 
 UNKNOWN = PValues(None, None, None)
-
-
-class Design(NamedTuple):
-    """Hold two properties of a test: whether only losses count, and the degrees of freedom that a seed adds.
-
-    A seed adds one degree if differences are paired, and up to two (at equal spreads) if variants share no seeds. If
-    only losses count, a gain is positive: the caller flips the sign of metrics for which lower is better.
-    """
-
-    is_one_sided: bool = False
-    freedom_per_seed: float = 1.0
-
-
-PAIRED = Design()
 
 
 def p_values(found: Contrast, margin_pp: float, is_one_sided: bool = False) -> PValues:
@@ -176,79 +159,41 @@ def outcome(equivalence_p_value: float | None, difference_p_value: float | None)
     return outcomes[within, shifted]
 
 
-def power(
-    spread: float,
-    margin: float,
-    num_seeds: float,
-    difference: float = 0.0,
-    num_candidates: int = 1,
-    design: Design = PAIRED,
-) -> float:
-    """Return the probability that TOST at 5 % shows equivalence within ±margin if the true difference is `difference`.
+class Loss(NamedTuple):
+    """Hold the largest loss that the results leave possible, and the p-value of the test that it is below the margin.
 
-    The value is exact. Given the sample's standard deviation s, both tests reject if the mean lies within ±(margin − t
-    s / √n). The probability of rejection is integrated over the distribution of s (Chow, Shao & Wang, Sample Size
-    Calculations in Clinical Research, 2008, section 3.2). If only losses count, the probability comes from the
-    noncentral t distribution. `spread` > 0 is that of a `Contrast`, in the margin's unit. With several candidates, the
-    level is divided by their number, as in the strictest step of Holm's method.
+    Both allow for all candidates whose losses are bounded together.
     """
-    freedom = design.freedom_per_seed * (num_seeds - 1)
-    error = spread / np.sqrt(num_seeds)
-    critical = scipy.stats.t.ppf(1 - SIGNIFICANCE_LEVEL / num_candidates, freedom)
-    if design.is_one_sided:
-        return float(scipy.stats.nct.sf(critical, freedom, np.clip((margin + difference) / error, -1e3, 1e3)))
 
-    def integrand(u: np.ndarray) -> np.ndarray:  # u = s / spread, and u √freedom has the chi distribution
-        half = margin - critical * u * error
-        both = scipy.stats.norm.cdf((half - difference) / error) - scipy.stats.norm.cdf((-half - difference) / error)
-        density: np.ndarray = both * scipy.stats.chi.pdf(u * np.sqrt(freedom), freedom) * np.sqrt(freedom)
-        return density
-
-    # The tails of u beyond these limits are negligible, and no test rejects if u exceeds margin / (critical * error).
-    lowest, highest = max(0.0, 1 - 12 / np.sqrt(freedom)), min(1 + 12 / np.sqrt(freedom), margin / (critical * error))
-    return float(scipy.integrate.fixed_quad(integrand, lowest, highest, n=200)[0]) if highest > lowest else 0.0
+    most: float | None = None
+    p_within_margin: float | None = None
 
 
-def beyond_power(
-    spread: float,
-    margin: float,
-    num_seeds: float,
-    difference: float,
-    num_candidates: int = 1,
-    design: Design = PAIRED,
-) -> float:
-    """Return the power of `Contrast.beyond` at 5 %: the probability that it finds a true `difference` beyond ±margin.
+def loss(gain: Contrast, margin: float, num_candidates: int) -> Loss:
+    """Bound a candidate's loss by one-sided t-tests at 5 %, shared out among the candidates by Bonferroni's method.
 
-    The probability comes from the noncentral t distribution. The arguments are those of `power`. The chance of a
-    result on the wrong side is left out.
+    Holm's method would find as much, but its bounds say no more than "less than the margin".
     """
-    freedom = design.freedom_per_seed * (num_seeds - 1)
-    critical = scipy.stats.t.isf(SIGNIFICANCE_LEVEL / num_candidates / 2, freedom)
-    excess = min((abs(difference) - margin) * np.sqrt(num_seeds) / spread, 1e3)  # nct overflows above this
-    return float(scipy.stats.nct.sf(critical, freedom, excess))
+    quantile = float(scipy.special.stdtrit(gain.freedom, 1 - SIGNIFICANCE_LEVEL / num_candidates))
+    return Loss(
+        most=max(0.0, quantile * gain.error - gain.mean),
+        p_within_margin=min(1.0, num_candidates * gain.above(-margin)),
+    )
 
 
-def num_seeds_needed(
-    spread: float, margin: float, num_candidates: int = 1, difference: float = 0.0, design: Design = PAIRED
-) -> int | None:
-    """Return the fewest seeds that show, with 80 % power, on which side of ±margin a true `difference` lies.
+def num_seeds_needed(spread: float, margin: float, num_candidates: int, is_one_sided: bool) -> int | None:
+    """Return the fewest seeds that show, with 90 % power, that a true difference of 0 is within the margin.
 
-    Return None if more than `MAX_SEEDS` are needed: the spread is wide, or the difference is close to the margin.
+    These are n ≥ ((t₁₋α + t₁₋β) s / δ)², with n − 1 degrees of freedom and β / 2 for two sides (Chow, Shao & Wang,
+    Sample Size Calculations in Clinical Research, 2008, section 3.2). Return None if more than `MAX_SEEDS` are needed.
     """
-    room = margin + difference if design.is_one_sided else margin - abs(difference)
-    if abs(room) < 1e-9:
-        return None
-    if spread < 1e-9:
-        return MIN_SEEDS
-    shown = power if room > 0 else beyond_power
-
-    def enough(num_seeds: int) -> bool:
-        return shown(spread, margin, num_seeds, difference, num_candidates, design) >= POWER
-
-    if not enough(MAX_SEEDS):
-        return None
-    # Power grows with the number of seeds.
-    return bisect.bisect_left(range(MAX_SEEDS), True, lo=MIN_SEEDS, key=enough)
+    level = SIGNIFICANCE_LEVEL / num_candidates
+    power = POWER if is_one_sided else (1 + POWER) / 2
+    for num_seeds in range(MIN_SEEDS, MAX_SEEDS + 1):
+        quantiles = scipy.special.stdtrit(num_seeds - 1, np.array([1 - level, power]))
+        if num_seeds >= (quantiles.sum() * spread / margin) ** 2:
+            return num_seeds
+    return None
 
 
 def is_beyond(p_beyond_margin: float | None) -> bool:

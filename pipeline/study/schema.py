@@ -26,7 +26,7 @@ from pipeline.study.configuration import (
 )
 from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.engines import ENGINES
-from pipeline.study.variant import Variant
+from pipeline.study.variant import MIXED, Variant
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # the seeds that NumPy takes
 BudgetSeconds = Annotated[float, Field(gt=0, le=1e6)]
@@ -213,6 +213,21 @@ class Study(Section):
             if variant.is_plain and (variant.policy, variant.batch_multiplier) == (policy, batch_multiplier):
                 return name
         return None
+
+    def recommendable(self, benchmark: str) -> list[str]:
+        """Return the variants that may be recommended.
+
+        They differ from the baseline by their policy alone, which computes in fewer bits and keeps float32 variables,
+        or also by layers that stay in float32.
+        """
+        batch_multiplier = self.variants[self.comparison.baseline].batch_multiplier
+        return [
+            name
+            for name, variant in self.variants_of(benchmark).items()
+            if variant.model_copy(update={"float32_layers": []}).is_plain
+            and variant.policy in MIXED
+            and variant.batch_multiplier == batch_multiplier
+        ]
 
     @property
     def timed_benchmarks(self) -> list[str]:

@@ -86,6 +86,11 @@ def either(names: Sequence[str]) -> str:
     return numbers.listed(map(str, names)).replace(" and ", " or ")
 
 
+def loss(numbers_of_pair: Mapping[str, Any]) -> str:
+    """Write how much accuracy a candidate loses, as in "less than 0.76 points of accuracy"."""
+    return sentence(Said("name.loss", numbers_of_pair))
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "count": count,
     "decimals": numbers.decimals,
@@ -93,6 +98,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "digits": numbers.digits,
     "either": either,
     "interval": numbers.interval,
+    "loss": loss,
     "listed": lambda names: numbers.listed(map(str, names)),
     "number": numbers.number,
     "percent": numbers.percent,

@@ -25,11 +25,21 @@ def test_a_study_that_ends_for_its_narrow_intervals_has_intervals_that_hold(spre
 def test_equivalence_errs_as_seldom_and_finds_as_often_as_it_says(num_seeds, is_paired):
     shares = intervals.accuracy(np.random.default_rng(1), num_seeds, 3000, is_paired)
     assert 0.93 <= shares["difference, 95 %"] <= 0.97
-    assert 0.88 <= shares["difference, 90 %"] <= 0.93
     errors = [share for name, share in shares.items() if name.startswith("false")]
     assert len(errors) == 4
     assert max(errors) <= 0.05 + 3 * (0.05 * 0.95 / 3000) ** 0.5
-    assert shares["equivalent when nothing differs"] == pytest.approx(shares["the same, as planned"], abs=0.03)
+
+
+@pytest.mark.parametrize("true_loss_pp", [0.5, 1.0])
+@pytest.mark.parametrize("num_seeds", intervals.NUM_SEEDS)
+def test_a_bound_of_a_loss_is_rarely_wrong_and_a_policy_rarely_recommended_that_loses_the_margin(
+    num_seeds, true_loss_pp
+):
+    shares = intervals.losses(np.random.default_rng(3), num_seeds, 3000, true_loss_pp)
+    at_most = 0.05 + 3 * (0.05 * 0.95 / 3000) ** 0.5
+    assert shares["wrong bound"] <= at_most
+    assert true_loss_pp < intervals.MARGIN_PP or shares["loses less than the margin"] <= at_most
+    assert shares["shown to be faster, at equal speeds"] <= at_most
 
 
 def test_three_seeds_beside_thirty_are_a_little_less_sure():
@@ -39,6 +49,5 @@ def test_three_seeds_beside_thirty_are_a_little_less_sure():
 
 def test_seeds_that_are_added_where_five_left_the_margin_open_cost_what_the_documents_say():
     at_the_margin, within = (intervals.going_on(np.random.default_rng(2), 500, true_pp) for true_pp in (1.0, 0.5))
-    assert 0.05 < at_the_margin["equivalent"] <= 0.14  # about 10 %: two looks
+    assert 0.05 < at_the_margin["equivalent"] <= 0.14  # two looks
     assert within["difference, 95 %"] >= 0.92
-    assert within["equivalent"] >= 0.92

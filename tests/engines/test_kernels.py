@@ -5,7 +5,7 @@ from conftest import REPOSITORY
 
 from pipeline.data.preparation import prepare as prepare_data
 from pipeline.machine.processes import Parent
-from pipeline.speed.measuring import Trained, do_nothing, prepare
+from pipeline.speed.measuring import Trained, do_nothing, import_engine
 from pipeline.speed.turns import Task
 from pipeline.study.schema import load_study
 
@@ -15,7 +15,7 @@ MOST = 20.0  # times float32's; reference kernels take a hundred times as long a
 
 def seconds(study, benchmark, variant) -> float:
     """The shorter of two blocks of a few steps, each after a warm-up, in a process that chooses its kernels."""
-    with Parent(1, prepare, [study.variants[variant].policy], do_nothing) as parent:
+    with Parent(1, import_engine, [study.variants[variant].policy], do_nothing) as parent:
         train = Trained(parent.lines[0], study, benchmark, variant)
         return min(train(Task(NUM_STEPS)).wall_seconds for _ in range(2))
 

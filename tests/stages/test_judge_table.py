@@ -47,10 +47,10 @@ WORSE, OPEN = [-2.0, -2.1, -1.9, -2.0, -2.1], [-1.0, 0.9, -0.2, 0.4, 0.6]
 @pytest.mark.parametrize(
     ("differences", "outcome", "status", "said"),
     [
-        (SAME, "equivalent", 0, ["equivalent"]),
-        (SHIFTED, "equivalent but shifted", 0, ["equivalent_but_shifted"]),
-        (WORSE, "different", 20, ["beyond"]),
-        (OPEN, "inconclusive", 30, ["inconclusive", "needed"]),
+        (SAME, "equivalent", 0, ["equivalent", "loss"]),
+        (SHIFTED, "equivalent but shifted", 0, ["equivalent_but_shifted", "loss"]),
+        (WORSE, "different", 20, ["beyond", "loss"]),
+        (OPEN, "inconclusive", 30, ["inconclusive", "needed", "loss"]),
     ],
 )
 def test_outcome_and_status(tmp_path, differences, outcome, status, said):

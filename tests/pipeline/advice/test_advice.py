@@ -38,7 +38,7 @@ def project(tmp_path, monkeypatch):
 def ask(**changes) -> Study:
     """The study composed in this folder."""
     usual = {"model": "dense", "dataset": "mnist", "batch": 8, "source": None, "arguments": {}, "image_size": None}
-    stage.prepare(argparse.Namespace(**(usual | changes)))
+    stage.compose_study(argparse.Namespace(**(usual | changes)))
     return load_study()
 
 

@@ -1,7 +1,5 @@
 """Results of a candidate beside a baseline's: what seeds show, and what they can't show however they look."""
 
-import math
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,7 +7,7 @@ from statsmodels.stats.weightstats import ttost_ind, ttost_paired
 
 from pipeline.comparison.pairing import Question, set_beside
 from pipeline.comparison.tables import Row
-from pipeline.statistics.equivalence import Design, num_seeds_needed
+from pipeline.statistics.equivalence import num_seeds_needed
 
 BASELINE = [90.0, 90.4, 89.8, 90.1, 90.3]
 SAME, SHIFTED, WORSE = [0.1, -0.1, 0.0, 0.1, -0.2], [0.3, 0.31, 0.29, 0.3, 0.31], [-2.0, -2.1, -1.9, -2.0, -2.2]
@@ -33,7 +31,7 @@ def plus(differences) -> list[float]:
 
 
 def beside(theirs, ours, margin=1.0, **asked) -> dict:
-    (found,) = set_beside({"a": theirs, "b": ours}, [("a", "b")], [0], Question(margin, **asked))
+    (found,) = set_beside({"a": theirs, "b": ours}, [("a", "b")], [0], [1], Question(margin, **asked))
     return found
 
 
@@ -88,10 +86,10 @@ def test_holm_counts_the_candidates_of_a_family():
     pairs = [("a", name) for name in "bcd"]
     alone = stats.ttest_1samp([-1.0, -1.5, -2.0], 0).pvalue
     assert alone < 0.05 < 3 * alone
-    for found in set_beside(variants, pairs, ["f"] * 3, Question(1.0)):
+    for found in set_beside(variants, pairs, ["f"] * 3, [3] * 3, Question(1.0)):
         assert (found["p_different"], found["num_candidates"]) == (pytest.approx(3 * alone), 3)
         assert found["outcome"] == "inconclusive"
-    for found in set_beside(variants, pairs, ["f", "g", "h"], Question(1.0)):
+    for found in set_beside(variants, pairs, ["f", "g", "h"], [1] * 3, Question(1.0)):
         assert found["p_different"] == pytest.approx(alone)
 
 
@@ -149,7 +147,7 @@ def test_results_that_show_nothing_are_never_equivalent(theirs, ours, reason, ou
     found = beside(theirs, ours)
     assert (found["reason"], found["outcome"]) == (reason, outcome)
     if reason in ("identical", "one_class", "rounded", "too_few_seeds"):
-        assert (found["p_equivalent"], found["difference"].low, found["num_seeds_needed"]) == (None, None, None)
+        assert (found["p_equivalent"], found["difference"].low, found["most_loss"]) == (None, None, None)
 
 
 def test_a_loss_has_no_chance_to_be_near():
@@ -168,16 +166,26 @@ def test_failures_are_counted_where_the_other_completed():
     assert lacking["missing_candidate"] == ["3"]  # at the other seed the baseline has no result either
 
 
-@pytest.mark.parametrize("is_one_sided", [True, False])
-@pytest.mark.parametrize("is_paired", [True, False])
-def test_seeds_are_planned_for_the_question_that_was_asked(is_one_sided, is_paired):
-    """For each of two candidates, for losses alone where they alone count, and for variants that share no seeds."""
-    ours, theirs = np.array(plus([0.5, -0.1, 0.8, 0.5, -0.2])), np.array(BASELINE)
-    of_ours = runs(ours, "mixed", None if is_paired else range(5, 10))
-    variants = {"a": runs(theirs), "b": of_ours, "c": runs(plus(SAME), "float16")}
-    found, _ = set_beside(variants, [("a", "b"), ("a", "c")], [0, 0], Question(0.7, is_one_sided=is_one_sided))
-    variances = ours.var(ddof=1), theirs.var(ddof=1)
-    per_seed = 1.0 if is_paired else sum(variances) ** 2 / (variances[0] ** 2 + variances[1] ** 2)
-    spread = (ours - theirs).std(ddof=1) if is_paired else math.sqrt(sum(variances))
-    design = Design(is_one_sided, per_seed)
-    assert found["num_seeds_needed"] == num_seeds_needed(spread, 0.7, 2, (ours - theirs).mean(), design)
+def test_a_loss_is_bounded_beside_the_other_candidates_that_may_be_recommended():
+    differences = [0.5, -0.9, 0.8, -0.6, -0.2]
+    variants = {"a": runs(BASELINE), "b": runs(plus(differences), "mixed"), "c": runs(plus(SAME), "float16")}
+    (found, other) = set_beside(variants, [("a", "b"), ("a", "c")], [0, 0], [2, 0], Question(0.7))
+    bound = stats.ttest_1samp(differences, 0, alternative="greater").confidence_interval(1 - 0.05 / 2).low
+    assert found["most_loss"] == pytest.approx(-bound)
+    spread = np.std(differences, ddof=1)
+    assert found["num_seeds_needed"] == num_seeds_needed(spread, 0.7, 2, is_one_sided=False)
+    assert (other["most_loss"], other["p_loss_within_margin"]) == (None, None)  # a control, say
+
+
+@pytest.mark.parametrize(
+    "differences",
+    [
+        [0.5, -0.9, 0.8, -0.6],  # too few to know the spread
+        [-2.0, -2.1, -1.9, -2.0, -2.2],  # a loss is shown, so no number would show that there is none
+        [0.1, -0.1, 0.0, 0.1, -0.2],  # it is excluded
+    ],
+)
+def test_no_number_of_seeds_is_suggested_that_would_not_decide(differences):
+    number = len(differences)
+    found = beside(runs(BASELINE[:number]), runs(plus(differences), "mixed"))
+    assert found["num_seeds_needed"] is None

@@ -52,7 +52,8 @@ def test_a_trial_is_said_as_it_is_asked():
     told = {"accuracies": [0.4, 0.6], "float32_accuracies": [0.9, 0.9], "num_trained": 0, "num_trials": 2}
     by_name = {trial.name: trial._asdict() for trial in TRIALS}
     asked = [
-        sentence(Said("claim.trial.asked", trial | {"trains": True, "shortfall": 0.05})) for trial in by_name.values()
+        sentence(Said("claim.trial.asked", trial | {"trains": True, "shortfall": 0.05, "margin_pp": None}))
+        for trial in by_name.values()
     ]
     assert len(set(asked)) == len(TRIALS)
     found = sentence(

@@ -6,11 +6,14 @@ import re
 import pytest
 from conftest import REPOSITORY
 
+from pipeline.statistics.intervals import Estimate
 from pipeline.words.sentences import Said, sentence, templates
 
 ESTIMATE = {"value": -0.5, "low": -0.7, "high": -0.3}
+LOSS = {"candidate": "mixed_float16", "difference_pp": Estimate(-0.5, -1.2, 0.2), "most_loss_pp": 1.2, "num_seeds": 5}
+LOSS |= {"num_failed_candidate": 1, "num_failed_baseline": 0, "num_seeds_needed": 12}
 ONE = {
-    **dict.fromkeys(("difference_pp", "fastest", "new", "ratio", "mean"), ESTIMATE),
+    **dict.fromkeys(("difference_pp", "fastest", "new", "ratio", "mean", "gain"), ESTIMATE),
     "candidates": ["mixed_float16"],
     "formats": ["float16"],
     "needed": [12],
@@ -26,9 +29,12 @@ ONE = {
     "why": ["busy CPUs"],
     "devices": ["CPU"],
     "options": {"epsilon": 0.001},
-    "differences": [
-        {"candidate": "mixed_float16", "difference_pp": ESTIMATE, "num_failed_candidate": 1, "num_failed_baseline": 0}
-    ],
+    "losses": [LOSS],
+    "open": [LOSS],
+    "changed": [{"candidate": "mixed_float16", "share": 0.28, "least": 0.28, "most": 0.28}],
+    "networks": "this",
+    "others": ["mixed_float16"],
+    "verdict": "inconclusive",
     "outcome": "diverged",
     "found": {"float32": 0.5},
     "names": ["random_flip"],
@@ -50,7 +56,12 @@ MANY = ONE | {
     "failures": {"diverged": 2, "out_of_memory": 3},
     "counts": {"found": 2, "open": 5},
     "seeds": [3, 4],
-    "differences": 2 * [*ONE["differences"]],
+    "losses": [LOSS, LOSS | {"difference_pp": Estimate(-0.5, -0.7, -0.3)}],
+    "open": [LOSS, LOSS],
+    "changed": 2 * [{"candidate": "mixed_float16", "share": 0.28, "least": 0.25, "most": 0.3}],
+    "networks": "some",
+    "others": ["mixed_float16", "float8"],
+    "verdict": "not reproduced",
     "options": {},
     "accuracies": [0.1, 0.9],
     "quantity": "test_loss",
