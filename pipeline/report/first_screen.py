@@ -31,7 +31,8 @@ class VariantRow(NamedTuple):
     """Hold a variant's results, and how they compare with the baseline's. Unknown or meaningless values are None.
 
     `accuracy`, in [0, 1], is the mean over the seeds that the baseline also completed, or None for fewer than three.
-    `run_epoch_seconds` is the median over runs whose times count, with their range, if nothing was timed in turns.
+    `run_epoch_seconds` is the median over runs whose times count, with their range, if nothing was timed in turns and the
+    baseline has such a time.
     `speed` is relative to the study's baseline, `speed_beside_default` to the device's default precision. `peak_bytes`
     is the peak of a timed process. If none was timed, it is the median of the variant's runs, with their range.
     """
@@ -133,7 +134,6 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
     )
     runs = tables.runs_of(benchmark, name)
     completed = [run for run in runs if run.outcome == "completed"]
-    of_runs = [run.epoch_seconds for run in completed if run.epoch_seconds and not run.timing_fault]
     group = FURTHER
     if name in (strict, default):
         group = SAME_BATCH
@@ -155,7 +155,7 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
         difference_pp=pair.difference_pp if pair else Estimate(),
         step_seconds=step_seconds,
         epoch_seconds=epoch_seconds,
-        run_epoch_seconds=Estimate() if tables.pair(benchmark, REPEAT, strict) else _median(of_runs),
+        run_epoch_seconds=_run_epochs(tables, benchmark, name, strict),
         speed=pair.speedup if pair else Estimate(),
         speed_beside_default=beside_default.speedup if beside_default else Estimate(),
         peak_bytes=Estimate(peak) if peak else _median(peaks_of_runs(runs)),
@@ -164,6 +164,14 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
         pair=pair,
         runs=runs,
     )
+
+
+def _run_epochs(tables: Tables, benchmark: str, name: str, strict: str) -> Estimate:
+    ours, theirs = (
+        [run.epoch_seconds for run in tables.runs_of(benchmark, each) if run.epoch_seconds and not run.timing_fault]
+        for each in (name, strict)
+    )
+    return Estimate() if tables.pair(benchmark, REPEAT, strict) or not theirs else _median(ours)
 
 
 def _median(values: Sequence[float]) -> Estimate:
