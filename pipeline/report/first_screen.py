@@ -31,9 +31,8 @@ class VariantRow(NamedTuple):
     """Hold a variant's results, and how they compare with the baseline's. Unknown or meaningless values are None.
 
     `accuracy`, in [0, 1], is the mean over the seeds that the baseline also completed, or None for fewer than three.
-    `run_epoch_seconds` is the median over runs whose times count, with their range, if nothing was timed in turns and the
-    baseline has such a time.
-    `speed` is relative to the study's baseline, `speed_beside_default` to the device's default precision. `peak_bytes`
+    `run_epoch_seconds` is the median over runs whose times count, with their range. It is shown if nothing was timed in
+    turns and the baseline has one. `speed` is relative to the study's baseline, `speed_beside_default` to the device's default precision. `peak_bytes`
     is the peak of a timed process. If none was timed, it is the median of the variant's runs, with their range.
     """
 
