@@ -32,8 +32,9 @@ class VariantRow(NamedTuple):
 
     `accuracy`, in [0, 1], is the mean over the seeds that the baseline also completed, or None for fewer than three.
     `run_epoch_seconds` is the median over runs whose times count, with their range. It is shown if nothing was timed in
-    turns and the baseline has one. `speed` is relative to the study's baseline, `speed_beside_default` to the device's default precision. `peak_bytes`
-    is the peak of a timed process. If none was timed, it is the median of the variant's runs, with their range.
+    turns and the baseline has one. `speed` is relative to the study's baseline, `speed_beside_default` to the device's
+    default precision. `peak_bytes` is the peak of a timed process. If none was timed, it is the median of the variant's
+    runs, with their range.
     """
 
     name: str
