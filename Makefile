@@ -49,8 +49,8 @@ repro: .venv/ready ## run the study on this machine and write its report; PROFIL
 
 # `study` is for containers, which have the packages.
 repro study:
-	@python -m stages.compose $(or $(strip $(call option,PROFILE,profile) $(if $(SMALL),--small)),--for-this-machine)
-	@python -m stages.repro
+	@$(if $(PROFILE)$(SMALL),python -m stages.compose $(call option,PROFILE,profile) $(if $(SMALL),--small))
+	@python -m stages.repro $(if $(PROFILE)$(SMALL),,--for-this-machine)
 
 image: ## build the container image of TARGET=cpu, cuda, cuda-jax or tpu; needs Docker
 	@deploy/container/build.sh $(call quoted,$(TARGET))

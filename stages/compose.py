@@ -15,7 +15,6 @@ from pipeline.files.writing import whole
 from pipeline.machine.environment import installed_engine
 from pipeline.machine.hardware import this_machine
 from pipeline.study.engines import ENGINES
-from pipeline.study.schema import load_study
 from stages import run
 
 CONF = Path("conf")
@@ -23,12 +22,14 @@ SMALL = "small"  # the campaign of a study that was cut to a few steps
 
 
 def main(arguments: argparse.Namespace) -> None:
-    if arguments.for_this_machine:
-        if not has_gpu() or not is_quick():
-            return
-        print("an NVIDIA GPU is here, so the study is PROFILE=gpu; PROFILE=quick keeps the one for CPUs", flush=True)
-        arguments.settings = ["profile=gpu"]
     replace_params(text_of(arguments.settings, arguments.small))
+
+
+def compose_for_this_machine() -> None:
+    """Compose the profile `gpu` in place of an unchanged `quick` on an NVIDIA GPU."""
+    if has_gpu() and is_quick():
+        print("an NVIDIA GPU is here, so the study is PROFILE=gpu; PROFILE=quick keeps the one for CPUs", flush=True)
+        replace_params(text_of(["profile=gpu"]))
 
 
 def has_gpu() -> bool:
@@ -103,6 +104,8 @@ def replace_params(text: str) -> None:
         return
     with nobody_at_work(), whole(PARAMS) as partial:
         partial.write_text(text, encoding="utf-8")
+        from pipeline.study.schema import load_study  # takes a fifth of a second to import
+
         load_study(partial)
         if PARAMS.exists():
             print(f"{PARAMS} is composed from conf/; what was there is in {_keep(PARAMS)}")
@@ -131,9 +134,6 @@ def _keep(params: Path) -> Path:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.compose", description=__doc__)
-    parser.add_argument(
-        "--for-this-machine", action="store_true", help="compose PROFILE=gpu in place of an unchanged quick on a GPU"
-    )
     parser.add_argument("--small", action="store_true", help="a few steps of the study, to see that everything runs")
     parser.add_argument("settings", nargs="*", help="as Hydra takes them: profile=paper, seeds=[0,1]")
     run(main, parser)

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import IO, cast
@@ -15,10 +16,15 @@ from pipeline.files.locks import at_work
 from pipeline.files.places import PARAMS
 from pipeline.machine.processes import end_with_starter
 from stages import Interrupted, run
+from stages.compose import compose_for_this_machine
 from stages.summary import summarise
 
 AGAIN = "then `make repro` goes on from there: what is finished stays."
 GOES_ON = "`make repro` goes on after the last whole epoch."
+# What DVC advises at its end. It would stand between its last stage and the answer.
+HINTS = re.compile(
+    r"To track the changes with git|\tgit add |To enable auto staging|\tdvc config core.autostage|Use `dvc push`"
+)
 CHECKED = Path(".cache/checked")
 STALE = "was made by another study|has no run of the study"  # what DVC believes to be up to date
 # By pattern in DVC's output; the first match counts.
@@ -32,7 +38,9 @@ REMEDIES = {
 }
 
 
-def main(_: argparse.Namespace) -> None:
+def main(arguments: argparse.Namespace) -> None:
+    if arguments.for_this_machine:
+        compose_for_this_machine()
     if status := make():
         sys.exit(status)
 
@@ -91,7 +99,7 @@ def asked_for() -> str:
 
 
 def run_dvc(*words: str) -> tuple[int, str]:
-    """Run `dvc repro` and show its errors; return its exit status, and the errors that it and its stages printed.
+    """Run `dvc repro` and show what it prints, without its `HINTS`. Return its exit status and its stages' errors.
 
     Args:
         words: options and stages of `dvc repro`.
@@ -99,14 +107,19 @@ def run_dvc(*words: str) -> tuple[int, str]:
     Raises:
         Interrupted: a signal came; all processes of the study have ended.
     """
-    with subprocess.Popen(
-        [sys.executable, "-m", "dvc", "repro", *words],
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        env=os.environ | {"PYTHONUNBUFFERED": "1"},
-        preexec_fn=partial(end_with_starter, signal.SIGTERM),
-    ) as process:
+    with (
+        subprocess.Popen(
+            [sys.executable, "-m", "dvc", "repro", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            preexec_fn=partial(end_with_starter, signal.SIGTERM),
+        ) as process,
+        ThreadPoolExecutor(1) as beside,
+    ):
+        beside.submit(_show, cast(IO[str], process.stdout))
         stderr, lines = cast(IO[str], process.stderr), []
         try:
             for line in stderr:
@@ -117,6 +130,12 @@ def run_dvc(*words: str) -> tuple[int, str]:
             sys.stderr.write(stderr.read())
             raise
     return process.returncode, "".join(lines)
+
+
+def _show(stdout: IO[str]) -> None:
+    for line in stdout:
+        if line.strip() and not HINTS.match(line):
+            print(line, end="", flush=True)
 
 
 def exit_status(words: str) -> int | None:
@@ -142,4 +161,8 @@ def remedy(words: str) -> str:
 
 
 if __name__ == "__main__":
-    run(main, argparse.ArgumentParser(prog="python -m stages.repro", description=__doc__))
+    parser = argparse.ArgumentParser(prog="python -m stages.repro", description=__doc__)
+    parser.add_argument(
+        "--for-this-machine", action="store_true", help="compose PROFILE=gpu in place of an unchanged quick on a GPU"
+    )
+    run(main, parser)

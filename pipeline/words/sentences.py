@@ -30,7 +30,7 @@ class Said:
 
 def sentence(said: Said) -> str:
     """Write out a sentence."""
-    return templates()[said.code].render(said.numbers).strip()
+    return environment().get_template(said.code).render(said.numbers).strip()
 
 
 def sentences(said: Iterable[Said]) -> str:
@@ -39,18 +39,18 @@ def sentences(said: Iterable[Said]) -> str:
 
 
 @functools.cache
-def templates() -> Mapping[str, jinja2.Template]:
-    """Return the templates by dotted code."""
+def environment() -> jinja2.Environment:
+    """Return the environment that finds a sentence's template by its dotted code, and compiles it when it is used."""
     import jinja2  # takes a tenth of a second, and not every command prints a sentence
 
     from pipeline.files import yaml_files
 
     texts = _flat(yaml_files.load(SENTENCES))
-    environment = jinja2.Environment(  # noqa: S701  plain text: pages escape it
+    found = jinja2.Environment(  # noqa: S701  plain text: pages escape it
         loader=jinja2.DictLoader(texts), undefined=jinja2.StrictUndefined
     )
-    environment.filters |= FILTERS
-    return {code: environment.get_template(code) for code in texts}
+    found.filters |= FILTERS
+    return found
 
 
 def _flat(nested: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

@@ -47,7 +47,7 @@ def test_an_invalid_study_is_not_composed(folder, words, message):
 
 def test_composing_keeps_a_copy_of_the_old_study(folder, capsys):
     def said(*settings: str) -> str:
-        compose.main(argparse.Namespace(for_this_machine=False, small=False, settings=["profile=paper", *settings]))
+        compose.main(argparse.Namespace(small=False, settings=["profile=paper", *settings]))
         return capsys.readouterr().out
 
     (folder / "params.yaml").write_text("mine: 1\n")
@@ -86,7 +86,7 @@ def test_an_unchanged_quick_becomes_the_study_for_gpus_where_one_is(folder, monk
     show(monkeypatch, ("NVIDIA H100", "9.0"))
     monkeypatch.setattr(compose, "installed_engine", lambda: engine)
     Path("params.yaml").write_text(QUICK + edit)
-    compose.main(argparse.Namespace(for_this_machine=True, small=False, settings=[]))
+    compose.compose_for_this_machine()
     assert load_study().name == name
 
 

@@ -42,12 +42,16 @@ def study_for(name: str) -> Study:
     claim = BY_NAME[name]
     values = load_study(REPOSITORY / "params.yaml").model_dump(mode="json")
     benchmarks = values["benchmarks"]
-    benchmarks["mnist_dense_scheduled"] = benchmarks["mnist_dense"] | {}
+    benchmarks |= {name: dict(benchmarks["mnist_dense"]) for name in ("mnist_dense_scheduled", "mnist_dense_adam")}
     benchmarks |= RESNET9["benchmarks"]
     # A variant is compiled by XLA, which its augmentation can't be.
     benchmarks["cifar100_resnet9"] = benchmarks["cifar100_resnet9"] | {"augmentation": []}
     values["datasets"] |= RESNET9["datasets"]
-    values["comparison"]["margin_pp"] |= {"mnist_dense_scheduled": 0.5, "cifar100_resnet9": 1.0}
+    values["comparison"]["margin_pp"] |= {
+        "mnist_dense_scheduled": 0.5,
+        "mnist_dense_adam": 0.2,
+        "cifar100_resnet9": 1.0,
+    }
     for name in benchmarks:
         benchmarks[name] |= {"steps_per_execution": 1}
     for path, value in claim.needs.recipe.items():

@@ -84,9 +84,10 @@ def test_variants_that_differ_in_their_learning_rate_or_epochs_alone_have_one_sp
 
 
 def test_a_loss_scale_follows_keras_where_none_is_given():
-    variants = Study.model_validate(quick()).variants
+    scale = {"mode": "fixed", "value": 1024.0}
+    variants = Study.model_validate(quick(odd(policy=FLOAT16, loss_scale=scale))).variants
     assert variants["mixed_float16"].loss_scale == Dynamic(mode="dynamic", initial=2.0**15, growth_steps=2000)
-    assert variants["mixed_float16_fixed"].loss_scale == Fixed(mode="fixed", value=1024.0)
+    assert variants["odd"].loss_scale == Fixed(mode="fixed", value=1024.0)
     assert {variants[name].loss_scale.mode for name in ("float32", "mixed_bfloat16")} == {"none"}
 
 
@@ -107,7 +108,7 @@ def further(*pairs: tuple[str, str]) -> dict:
 ADAM = {"name": "adam", "learning_rate": 0.1}
 RESNET9 = {"name": "resnet9", "width": 4, "source": "pipeline/models/resnet9.py"}
 TURN = {"name": "random_translation", "height_factor": 0.2, "width_factor": 0.2}
-FLOAT16, FIXED_SCALE = "mixed_float16", "mixed_float16_fixed"
+FLOAT16 = "mixed_float16"
 # What is wrong, and what is said of it.
 NAMES_TYPES_AND_COUNTS = [
     (recipe(batch_sise=8), "benchmarks.mnist_dense.batch_sise: unknown key. Did you mean 'batch_size'?"),
@@ -118,8 +119,8 @@ NAMES_TYPES_AND_COUNTS = [
     (recipe(num_epochs=10**40), "mnist_dense.num_epochs: Input should be less than or equal to"),
 ]
 COMPARISONS = [
-    ({"comparison.baseline": "float32_2x"}, "comparison.baseline: must be a variant that runs on cifar100_"),
-    ({"comparison.must_differ": ["float32"]}, "must_differ: must be a variant besides the baseline (float32_2x, "),
+    ({"comparison.baseline": "planted_loss"}, "comparison.baseline: must be a variant that runs on cifar100_"),
+    ({"comparison.must_differ": ["float32"]}, "must_differ: must be a variant besides the baseline (mixed_bfloat16, "),
     (further(("float23", FLOAT16)), "further_pairs.0.baseline: must be a variant"),
 ]
 VARIANTS = [
@@ -133,8 +134,8 @@ VARIANTS = [
 ]
 RECIPES = [
     (
-        recipe(batch_size=40000),
-        "1 fault, nothing was started.\n  benchmarks.mnist_dense.batch_size: 40000 × 2 of mixed_float16_2x ",
+        recipe(batch_size=40000) | odd(batch_multiplier=2, benchmarks=["mnist_dense"]),
+        "1 fault, nothing was started.\n  benchmarks.mnist_dense.batch_size: 40000 × 2 of odd ",
     ),
     (recipe(steps_per_execution=16) | odd(loop="custom"), "odd.loop: the custom loop takes one step"),
     (recipe(optimizer=ADAM | {"name": "adan"}), "benchmarks.mnist_dense.optimizer.name: "),

@@ -7,7 +7,7 @@ import pytest
 from conftest import REPOSITORY
 
 from pipeline.statistics.intervals import Estimate
-from pipeline.words.sentences import Said, sentence, templates
+from pipeline.words.sentences import Said, environment, sentence
 
 ESTIMATE = {"value": -0.5, "low": -0.7, "high": -0.3}
 LOSS = {"candidate": "mixed_float16", "difference_pp": Estimate(-0.5, -1.2, 0.2), "most_loss_pp": 1.2, "num_seeds": 5}
@@ -71,6 +71,7 @@ MANY = ONE | {
     "loop": "custom",
 }
 
+CODES = environment().list_templates()
 NAMES = ("candidate", "baseline", "benchmark", "variant", "name", "title", "advice", "metric", "strict", "default")
 NAMES += ("series", "path", "reason", "place", "policy", "optimizer")
 FLAGS = ("whole", "holds", "trains", "xla")
@@ -95,13 +96,12 @@ def numbers(code: str, many: bool) -> dict:
 
 def source(code: str) -> str:
     """Return a template's text, and that of those which it includes."""
-    found = templates()[code]
-    text = found.environment.loader.get_source(found.environment, code)[0]
+    text = environment().loader.get_source(environment(), code)[0]
     return text + "".join(source(inner) for inner in re.findall(r'include "([\w.]+)"', text))
 
 
 @pytest.mark.parametrize("many", [False, True])
-@pytest.mark.parametrize("code", templates())
+@pytest.mark.parametrize("code", CODES)
 def test_a_sentence_can_be_written_of_one_and_of_many(code, many):
     told = sentence(Said(code, numbers(code, many)))
     assert told or code == "name.elsewhere"  # which a study may not need
@@ -135,11 +135,7 @@ def test_each_code_that_is_named_has_a_sentence_and_each_sentence_is_named():
         if path.is_file() and path.suffix in (".html", ".j2", ".yaml"):
             named |= set(re.findall(r'"([\w.]+)"', path.read_text()))
     said = {
-        name
-        for name in named
-        if name.partition(".")[0] in {code.partition(".")[0] for code in templates()} and "." in name
+        name for name in named if name.partition(".")[0] in {code.partition(".")[0] for code in CODES} and "." in name
     }
-    assert [code for code in templates() if code not in named and not code.startswith(PREFIXES)] == []
-    assert [
-        name for name in said if name not in templates() and not name.startswith(PREFIXES) and "yaml" not in name
-    ] == []
+    assert [code for code in CODES if code not in named and not code.startswith(PREFIXES)] == []
+    assert [name for name in said if name not in CODES and not name.startswith(PREFIXES) and "yaml" not in name] == []
