@@ -48,9 +48,9 @@ from pipeline.words.sentences import Said
 class SpeedupClaim(SpeedClaim, ThresholdClaim):
     """Claim that the speedup of `candidate` over `baseline`, by default the study's, is at least or at most some value.
 
-    `also` names further candidates. `networks` says where the claim is meant to hold: on `benchmark`, on some network
-    ("can be faster"), or on every network ("is never faster"). Some and every network are judged by all benchmarks of
-    the study. A case that falls short does not refute "some", and one that agrees does not confirm "every".
+    `networks` says where the claim is meant to hold: on `benchmark`, on some network ("can be faster"), or on every
+    network ("is never faster"). Some and every network are judged by all benchmarks of the study, and by further
+    candidates, `also`. A case that falls short does not refute "some", and one that agrees does not confirm "every".
     """
 
     kind: Literal["speedup"]
@@ -65,30 +65,24 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
         return self.say("asked", **self.names, **self.threshold._asdict(), **more)
 
     def judge(self, evidence: Evidence) -> Judgement:
-        """Judge every case that the study has. The strongest verdict counts if "some" is claimed, else the weakest."""
-        benchmarks = [self.benchmark] if self.networks == "this" else list(evidence.study.benchmarks)
-        judged: list[tuple[SpeedupClaim, Judgement]] = []
-        for benchmark, candidate in product(benchmarks, [self.candidate, *self.also]):
+        if self.networks == "this":
+            return self._by_speedup(evidence)
+        judged = []
+        for benchmark, candidate in product(evidence.study.benchmarks, [self.candidate, *self.also]):
             case = self.model_copy(update={"benchmark": benchmark, "candidate": candidate})
             try:
-                judged.append((case, case._by_speedup(evidence)))
+                judged.append(case._by_speedup(evidence))
             except NotTestableError as error:
                 lack = error
         if not judged:
             raise lack
-        decides = max if self.networks == "some" else min
-        case, judgement = decides(judged, key=lambda each: _STRENGTHS.index(each[1].verdict))
-        first = [judgement, *(other for _, other in judged if other is not judgement)]
-        measured = [said for each in first for said in each.measured]
-        if self.networks == "some" and judgement.verdict != "reproduced":
-            return self.judgement("inconclusive", self.say("some"), measured, Said("more.case"))
-        if self.networks == "every" and judgement.verdict != "not reproduced":
-            return self.judgement("inconclusive", self.say("every"), measured, Said("more.contrary"))
-        others = {other.candidate for other, each in judged if each.verdict != judgement.verdict}
-        if self.networks == "this" and others:
-            reason = self.say("differ", candidate=case.candidate, others=sorted(others), verdict=judgement.verdict)
-            return judgement.model_copy(update={"reason": reason, "measured": measured})
-        return judgement.model_copy(update={"measured": measured})
+        is_some = self.networks == "some"
+        judged.sort(key=lambda each: _STRENGTHS.index(each.verdict), reverse=is_some)
+        measured = [said for each in judged for said in each.measured]
+        if judged[0].verdict == ("reproduced" if is_some else "not reproduced"):
+            return judged[0].model_copy(update={"measured": measured})
+        more = Said("more.case" if is_some else "more.contrary")
+        return self.judgement("inconclusive", self.say(self.networks), measured, more)
 
     def _by_speedup(self, evidence: Evidence) -> Judgement:
         """Judge by the interval of the speedup.

@@ -125,16 +125,16 @@ def test_a_stopped_run_is_tried_again_once_and_then_counts_under_its_own_limit_a
 def test_runs_and_speeds_that_another_study_made_are_told_from_those_of_this_one():
     make_all(study())
     assert made_otherwise(study()) == ([], [])
-    faster = VALUES["benchmarks"]["mnist_dense"]["optimizer"] | {"learning_rate": 0.5}
-    recipe = VALUES["benchmarks"]["mnist_dense"] | {"optimizer": faster}
-    other = study(benchmarks=VALUES["benchmarks"] | {"mnist_dense": recipe})
-    obtain(Path("results/speed/mnist_dense"), of_speed(study(), "mnist_dense", "V100", "580"), lambda _: None)
+    faster = VALUES["benchmarks"]["mnist_dense_256"]["optimizer"] | {"learning_rate": 0.5}
+    recipe = VALUES["benchmarks"]["mnist_dense_256"] | {"optimizer": faster}
+    other = study(benchmarks=VALUES["benchmarks"] | {"mnist_dense_256": recipe})
+    obtain(Path("results/speed/mnist_dense_256"), of_speed(study(), "mnist_dense_256", "V100", "580"), lambda _: None)
     assert made_otherwise(study()) == ([], []), "on whatever device"
     runs, speeds = made_otherwise(other)
-    assert (benchmarks_of(runs), speeds) == ({"mnist_dense"}, ["mnist_dense"])
-    assert {"train@mnist_dense", "speed@mnist_dense", "numerics"} <= {*unmade(other)}
+    assert (benchmarks_of(runs), speeds) == ({"mnist_dense_256"}, ["mnist_dense_256"])
+    assert {"train@mnist_dense_256", "speed@mnist_dense_256", "numerics"} <= {*unmade(other)}
     shutil.rmtree(runs[0].directory)
-    assert "train@mnist_dense" in unmade(study())
+    assert "train@mnist_dense_256" in unmade(study())
 
 
 def test_an_edit_is_named_by_the_file_that_it_is_in():
