@@ -1,5 +1,6 @@
 """Build a model under each policy before training: check it, find layers that depart from the policy, time a step."""
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager
@@ -38,10 +39,10 @@ def check(study: Study, name: str, image_shape: tuple[int, int, int], num_classe
     """
     benchmark = study.benchmarks[name]
     with user_code.files_read() as paths:
-        for variant in _one_a_policy(study.variants_of(name).values()):
-            with _outcome_or_refusal(name, variant.policy) as says:
+        for variant in _one_a_precision(study.variants_of(name).values()):
+            with _outcome_or_refusal(name, variant) as says:
                 model = _build(benchmark, variant, image_shape[-1], num_classes)
-                images = _check_predictions(model, name, benchmark, variant.policy, image_shape)
+                images = _check_predictions(model, name, benchmark, variant, image_shape)
                 engine.try_step(model, images, np.zeros(len(images), np.int64))
             if says:
                 print(f"{name}: {variant.policy} does not fit into memory here; its runs will say so in their records")
@@ -64,29 +65,28 @@ def look(
     images = rng.random((benchmark.batch_size, *image_shape), np.float32)
     labels = rng.integers(0, num_classes, benchmark.batch_size)
     found: dict[str, tuple[float, float]] = {}
-    for variant in _one_a_policy(study.variants.values()):
+    for variant in _one_a_precision(study.variants.values()):
         times = [perf_counter()]
-        keras.utils.clear_session()  # gives layers the names that a summary shows
-        with _outcome_or_refusal(name, variant.policy):
+        with _outcome_or_refusal(name, variant):
             model = _build(benchmark, variant, image_shape[-1], num_classes)
             for _ in range(NUM_STEPS):
                 model.train_on_batch(images, labels)  # returns the loss, and so waits for the device
                 times.append(perf_counter())
             for sentence in examine(model, variant.policy):
                 print(f"{variant.policy}: {sentence}", flush=True)
-            _check_predictions(model, name, benchmark, variant.policy, image_shape)
+            _check_predictions(model, name, benchmark, variant, image_shape)
         seconds = [after - before for before, after in pairwise(times)]
         found[variant.policy] = (seconds[0], min(seconds[1:])) if len(seconds) == NUM_STEPS else (0.0, 0.0)
     return found
 
 
-def _one_a_policy(variants: Iterable[Variant]) -> Iterable[Variant]:
-    return {variant.policy: variant for variant in variants}.values()
+def _one_a_precision(variants: Iterable[Variant]) -> Iterable[Variant]:
+    return {variant.precision: variant for variant in variants}.values()
 
 
 @contextmanager
-def _outcome_or_refusal(name: str, policy: str) -> Iterator[list[str]]:
-    """Turn errors inside the block into an `InputError` that names the policy; add lack of memory to the yielded list.
+def _outcome_or_refusal(name: str, variant: Variant) -> Iterator[list[str]]:
+    """Turn errors inside the block into an `InputError` that names policy and layer. Yield a list for lack of memory.
 
     Lack of memory is an outcome of runs.
     """
@@ -98,27 +98,31 @@ def _outcome_or_refusal(name: str, policy: str) -> Iterator[list[str]]:
     except Exception as error:  # whatever the layers and the engine raise
         if not engine.is_out_of_memory(error):
             reason = (str(error).strip().splitlines() or [""])[0]
+            policy, float32_layers = variant.precision
+            mixed = f" with {', '.join(float32_layers)} in float32" if float32_layers else ""
+            where = re.search(r"received by (\S+?)\.call\(\)", str(error))
             raise InputError(
-                f"{name}: Keras can't train this model under {policy}: {type(error).__name__}: {reason}. Change the "
-                f"model, or leave the variants of {policy} out"
+                f"{name}: Keras can't train this model under {policy}{mixed}: {f'in {where[1]}: ' if where else ''}"
+                f"{type(error).__name__}: {reason}. Change the model, or leave the variants of {policy}{mixed} out"
             ) from error
         outcome.append("out_of_memory")
 
 
 def _build(benchmark: Benchmark, variant: Variant, num_channels: int, num_classes: int) -> keras.Model:
     """Return the compiled model, or raise `InputError`."""
-    model, _ = building.build_model(benchmark, variant.policy, num_classes, num_channels, ODD_SEED)
+    policy, float32_layers = variant.precision
+    model, _ = building.build_model(benchmark, policy, num_classes, num_channels, ODD_SEED, float32_layers)
     building.compile_model(model, benchmark, variant)
     return model
 
 
 def _check_predictions(
-    model: keras.Model, name: str, benchmark: Benchmark, policy: str, image_shape: tuple[int, int, int]
+    model: keras.Model, name: str, benchmark: Benchmark, variant: Variant, image_shape: tuple[int, int, int]
 ) -> np.ndarray:
     """Predict two images and return them. Refuse a model whose dtypes or probabilities are not as they must be."""
     images = np.random.default_rng(0).integers(0, 256, (2, *image_shape), np.uint8)
     probabilities = engine.predict(model, WholeBatches(images, 2))
-    check_model(name, benchmark, policy, observed_dtypes(model, str(probabilities.dtype)), probabilities)
+    check_model(name, benchmark, variant, observed_dtypes(model, str(probabilities.dtype)), probabilities)
     return images
 
 

@@ -253,7 +253,9 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
         yield "a completed run without test_accuracy"
     for name, expected in expected_dtypes(record.planned.policy)._asdict().items():
         found = getattr(record, f"{name}_dtype")
-        if found is not None and expected not in found.split("+"):  # some layers of a user's model may have others
+        allowed = {expected, "float32"} if record.planned.float32_layers else {expected}
+        # Some layers of a user's model may have other dtypes.
+        if found is not None and not allowed & {*found.split("+")}:
             yield f"{name}_dtype {found} under {record.planned.policy}"
     if record.outcome == "completed" and record.num_epochs != record.planned.num_epochs:
         yield f"a completed run of {record.planned.num_epochs} epochs with num_epochs {record.num_epochs}"

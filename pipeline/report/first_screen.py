@@ -137,7 +137,7 @@ def _row(study: Study, tables: Tables, benchmark: str, name: str) -> VariantRow:
     group = FURTHER
     if name in (strict, default):
         group = SAME_BATCH
-    elif variant.is_plain and POLICIES[variant.policy].keeps_float32:
+    elif variant.varies_precision and POLICIES[variant.policy].keeps_float32:
         group = SAME_BATCH if variant.batch_multiplier == variants[strict].batch_multiplier else OTHER_BATCH
     if pair:
         accuracy = pair.candidate_accuracy if (pair.num_seeds or 0) >= MIN_SEEDS else None

@@ -76,7 +76,9 @@ class _Trainee(keras.callbacks.Callback):
         engine.round_float32(POLICIES[self.variant.policy].products != "float32")
         own_memory.begin()
         data = self.data
-        self.network, _ = build_model(self.benchmark, self.variant.policy, data.num_classes, data.num_channels, SEED)
+        policy, float32_layers = self.variant.precision
+        classes, channels = data.num_classes, data.num_channels
+        self.network, _ = build_model(self.benchmark, policy, classes, channels, SEED, float32_layers)
         check_float32(self.variant.policy)
         compile_model(self.network, self.benchmark, self.variant)
         self.batch_size = self.benchmark.batch_size * self.variant.batch_multiplier

@@ -224,9 +224,7 @@ class Study(Section):
         return [
             name
             for name, variant in self.variants_of(benchmark).items()
-            if variant.model_copy(update={"float32_layers": []}).is_plain
-            and variant.policy in MIXED
-            and variant.batch_multiplier == batch_multiplier
+            if variant.varies_precision and variant.policy in MIXED and variant.batch_multiplier == batch_multiplier
         ]
 
     @property

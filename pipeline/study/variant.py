@@ -92,6 +92,16 @@ class Variant(Section):
         """Return whether only policy and batch are chosen: Keras's loop and loss scale, no XLA."""
         return self == Variant(policy=self.policy, batch_multiplier=self.batch_multiplier, benchmarks=self.benchmarks)
 
+    @property
+    def varies_precision(self) -> bool:
+        """Return whether only policy, batch and the layers that stay in float32 are chosen."""
+        return self.model_copy(update={"float32_layers": []}).is_plain
+
+    @property
+    def precision(self) -> tuple[str, tuple[str, ...]]:
+        """Return the policy, and which layers stay in float32."""
+        return self.policy, tuple(self.float32_layers)
+
     def runs_on(self, benchmark: str) -> bool:
         return self.benchmarks is None or benchmark in self.benchmarks
 
@@ -109,8 +119,9 @@ class Variant(Section):
                 f"loss_scale: {self.policy} has the range of float32, so its loss is never scaled; only that of "
                 "float16 and mixed_float16 is."
             )
-        if self.float32_layers:
-            yield "float32_layers: can't be used yet."
+        row = POLICIES[self.policy]
+        if self.float32_layers and (self.policy not in MIXED or row.layers):
+            yield f"float32_layers: {self.policy} is no mixed policy, so layers can't keep to float32 beside others."
         for benchmark, steps in steps_per_execution.items():
             if self.loop == "custom" and steps > 1 and self.runs_on(benchmark):
                 yield (

@@ -1,5 +1,6 @@
 """Build a benchmark's model under a policy, and compile it by its recipe."""
 
+import difflib
 import hashlib
 import inspect
 from collections.abc import Mapping, Sequence
@@ -26,17 +27,29 @@ class OwnPolicy(keras.DTypePolicy):  # type: ignore[misc]
 
 
 def build_model(
-    benchmark: Benchmark, policy: str, num_classes: int, num_channels: int, seed: int
+    benchmark: Benchmark,
+    policy: str,
+    num_classes: int,
+    num_channels: int,
+    seed: int,
+    float32_layers: Sequence[str] = (),
 ) -> tuple[keras.Model, str]:
     """Return the benchmark's model under `policy`, and the SHA-256 of its initial weights in float32.
 
     At a given seed, every policy starts from the same float32 weights. 16-bit variables get these weights rounded.
     The digest leaves out what Keras adds when it converts layers, such as the scales of float8.
+
+    Args:
+        float32_layers: names or kinds of layers that compute in float32, with all layers inside them.
+
+    Raises:
+        InputError: the model can't be built, or has no such layer.
     """
 
     def build(name: str) -> keras.Model:
-        keras.utils.set_random_seed(seed)
         previous = keras.config.dtype_policy()
+        keras.utils.clear_session(free_memory=False)  # layers get the names that a summary in a new process shows
+        keras.utils.set_random_seed(seed)
         keras.config.set_dtype_policy(POLICIES[name].keras or OwnPolicy(name))
         try:
             return models.build(benchmark, num_classes, num_channels, seed)
@@ -52,7 +65,33 @@ def build_model(
     if row.layers:
         kinds = tuple(getattr(keras.layers, kind) for kind in row.layers)
         model.quantize(row.products, filters=lambda layer: isinstance(layer, kinds))
+    keep_in_float32(model, float32_layers)
     return model, weights_digest(weights)
+
+
+def keep_in_float32(model: keras.Model, names: Sequence[str]) -> None:
+    """Let the layers of these names or kinds compute in float32, with all layers inside them.
+
+    The weights are float32 already. Keras's `DTypePolicyMap` would silently miss layers without weights, and layers of
+    nested models.
+
+    Raises:
+        InputError: `model` has no such layer; the message lists the kinds that it has.
+    """
+    layers = list(model._flatten_layers(include_self=False))
+    for name in names:
+        chosen = [layer for layer in layers if name in (layer.name, type(layer).__name__)]
+        if not chosen:
+            kinds = sorted({type(layer).__name__ for layer in layers})
+            near = difflib.get_close_matches(name, [*kinds, *(layer.name for layer in layers)], n=1)
+            raise InputError(
+                f"float32_layers: the model has no layer or kind of layer {name}. "
+                + (f"Did you mean {near[0]}? " if near else "")
+                + f"Its kinds are {', '.join(kinds)}"
+            )
+        for layer in chosen:
+            for part in layer._flatten_layers():
+                part.dtype_policy = "float32"
 
 
 def weights_digest(weights: Sequence[np.ndarray]) -> str:

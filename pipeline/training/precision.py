@@ -8,7 +8,7 @@ import numpy as np
 from pipeline.errors import InputError
 from pipeline.study.benchmark import Benchmark, Imported
 from pipeline.study.policies import POLICIES
-from pipeline.study.variant import Dtypes, LossScale, expected_dtypes
+from pipeline.study.variant import Dtypes, LossScale, Variant, expected_dtypes
 
 
 def observed_dtypes(model: keras.Model, output_dtype: str) -> Dtypes:
@@ -26,22 +26,24 @@ def observed_dtypes(model: keras.Model, output_dtype: str) -> Dtypes:
     )
 
 
-def check_model(name: str, benchmark: Benchmark, policy: str, dtypes: Dtypes, probabilities: np.ndarray) -> None:
-    """Refuse a model whose dtypes are not its policy's, or a user's that returns no probabilities (N, num_classes).
+def check_model(name: str, benchmark: Benchmark, variant: Variant, dtypes: Dtypes, probabilities: np.ndarray) -> None:
+    """Refuse a model whose dtypes are not its variant's, or a user's that returns no probabilities (N, num_classes).
 
     A user's model may keep some layers in float32, such as the last one, as long as others follow the policy.
 
     Raises:
         InputError: the dtypes are wrong, or rows are not probabilities that sum to one.
     """
-    expected = expected_dtypes(policy)
+    expected = expected_dtypes(variant.policy)
     fits = dtypes == expected
-    if isinstance(benchmark.model, Imported):
+    if variant.float32_layers:
+        fits = {*dtypes.compute.split("+")} <= {expected.compute, "float32"} and dtypes[1:] == expected[1:]
+    elif isinstance(benchmark.model, Imported):
         fits = all(expected[i] in dtypes[i].split("+") for i in range(2)) and dtypes.output == expected.output
     if not fits:
         raise InputError(
-            f"{name}: compute, variable and output dtypes must be {', '.join(expected)} under {policy}. Received: "
-            f"{', '.join(dtypes)}. Layers follow Keras's global policy; give a dtype only to the last."
+            f"{name}: compute, variable and output dtypes must be {', '.join(expected)} under {variant.policy}. "
+            f"Received: {', '.join(dtypes)}. Layers follow Keras's global policy; give a dtype only to the last."
         )
     one = bool((probabilities >= 0).all()) and np.allclose(probabilities.sum(axis=1), 1, atol=1e-2)
     if isinstance(benchmark.model, Imported) and np.isfinite(probabilities).all() and not one:

@@ -118,7 +118,7 @@ class _Run:
         num_first = self.benchmark.evaluation_batch_size if engine.COMPILES_SHAPES else 1
         probabilities = engine.predict(model, WholeBatches(self.data.validation.images[:num_first], num_first))
         dtypes = observed_dtypes(model, str(probabilities.dtype))
-        check_model(self.name, self.benchmark, policy, dtypes, probabilities)
+        check_model(self.name, self.benchmark, self.variant, dtypes, probabilities)
         self.notes.add(facts={f"{name}_dtype": dtype for name, dtype in dtypes._asdict().items()})
         surroundings = lasting(self.environment) | {"initial_weights": initial_weights_sha256}
         self.checkpoint = Checkpoint(self.folder / CHECKPOINT, surroundings)
@@ -128,7 +128,8 @@ class _Run:
 
     def _compiled(self) -> tuple[keras.Model, str]:
         classes, channels = self.data.num_classes, self.data.num_channels
-        model, digest = build_model(self.benchmark, self.variant.policy, classes, channels, self.seed)
+        policy, float32_layers = self.variant.precision
+        model, digest = build_model(self.benchmark, policy, classes, channels, self.seed, float32_layers)
         compile_model(model, self.benchmark, self.variant)
         return model, digest
 

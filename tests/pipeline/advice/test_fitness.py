@@ -120,6 +120,37 @@ def test_a_look_refuses_a_model_that_ends_in_logits(tmp_path, monkeypatch):
         fitness.look(study, "wide", (8, 8, 1), NUM_CLASSES)
 
 
+SKIP = """
+import keras
+
+class Skip(keras.layers.Layer):
+    def __init__(self, units):
+        super().__init__()
+        self.inner = keras.layers.Dense(units, name="inner")
+
+    def call(self, x):
+        return x + self.inner(x)
+
+def build(spec):
+    parts = [keras.layers.Flatten(), keras.layers.Dense(8), Skip(8), keras.layers.Dense(spec.num_classes)]
+    return keras.Sequential([keras.Input(spec.image_shape), *parts, keras.layers.Softmax(dtype="float32")])
+"""
+
+
+def test_a_layer_that_can_not_be_mixed_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("fit_skip.py").write_text(SKIP)
+    recipe = benchmark(units=8, model={"name": "fit_skip:build", "source": "fit_skip.py"})
+    variants = {"float32": {"policy": "float32", "batch_multiplier": 1}}
+    variants["mixed"] = {"policy": "mixed_bfloat16", "batch_multiplier": 1, "float32_layers": ["Skip"]}
+    benchmarks = {"wide": recipe, "narrow": benchmark(units=8)}
+    fitness.check(small_study(benchmarks=benchmarks, variants=variants), "wide", (8, 8, 1), NUM_CLASSES)
+    variants["mixed"] = variants["mixed"] | {"float32_layers": ["inner"]}
+    with pytest.raises(InputError, match=r"under mixed_bfloat16 with inner in float32: in Skip: .*Error"):
+        fitness.check(small_study(benchmarks=benchmarks, variants=variants), "wide", (8, 8, 1), NUM_CLASSES)
+
+
 MODEL = """
 import pathlib
 

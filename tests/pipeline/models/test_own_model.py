@@ -161,19 +161,22 @@ def own(tmp_path_factory):
     sys.path[:] = path
 
 
-def build(model, policy="mixed_bfloat16", seed=0, **changes):
+def build(model, policy="mixed_bfloat16", seed=0, float32_layers=(), **changes):
     recipe = Benchmark.model_validate(benchmark(units=8, model=model, **changes))
-    return building.build_model(recipe, policy, num_classes=10, num_channels=1, seed=seed)
+    return building.build_model(
+        recipe, policy, num_classes=10, num_channels=1, seed=seed, float32_layers=float32_layers
+    )
 
 
 def application(name, **arguments):
     return {"name": f"keras.applications:{name}", "source": "pipeline/models/application.py", "arguments": arguments}
 
 
-def train_own(model, workspace, **changes):
+def train_own(model, workspace, float32_layers=(), **changes):
+    mixed = {"policy": "mixed_bfloat16", "batch_multiplier": 1, "float32_layers": [*float32_layers]}
     study = small_study(
         benchmarks={"wide": benchmark(units=8, model=model, **changes)},
-        variants={"mixed": {"policy": "mixed_bfloat16", "batch_multiplier": 1}},
+        variants={"mixed": mixed},
         comparison={"baseline": "mixed", "margin_pp": {"wide": 1.0}},
     )
     return make_run(workspace, study, RunKey("wide", "mixed", 0))
@@ -185,6 +188,35 @@ def test_a_function_of_ones_own_is_trained(own, workspace, function):
     assert record.outcome == "completed"
     assert record.compute_dtype == "bfloat16+float32"
     assert read_record(record.key, workspace) == record
+
+
+def test_layers_compute_in_float32_with_all_that_is_inside_them(own, workspace):
+    chosen = ["MultiHeadAttention", "sequential"]
+    model, digest = build(own("transformer"), float32_layers=chosen)
+    assert digest == build(own("transformer"))[1]
+    computes = {layer.name: layer.compute_dtype for layer in model._flatten_layers() if layer.weights}
+    kept = [name for name, dtype in computes.items() if dtype == "float32"]
+    assert {"query", "attention_output", "multi_head_attention"} <= {name.rstrip("_0123456789") for name in kept}
+    assert computes[next(name for name in computes if name.startswith("layer_normalization"))] == "bfloat16"
+    inner = next(layer for layer in model._flatten_layers() if layer.name.startswith("sequential"))
+    assert {part.compute_dtype for part in inner._flatten_layers()} == {"float32"}
+    record = train_own(own("transformer"), workspace, chosen[:1], num_epochs=1)
+    assert (record.outcome, record.planned.float32_layers) == ("completed", ["MultiHeadAttention"])
+    assert read_record(record.key, workspace) == record
+
+
+def test_all_layers_in_float32_give_what_float32_gives(own):
+    found = []
+    for policy, kept in (("float32", []), ("mixed_bfloat16", ["Functional"]), ("mixed_bfloat16", [])):
+        model, _ = build(own("transformer"), policy, seed=1, float32_layers=kept)
+        found.append(model.predict(np.arange(128, dtype=np.uint8).reshape(2, 8, 8, 1), verbose=0))
+    assert (found[0] == found[1]).all()
+    assert (found[0] != found[2]).any()
+
+
+def test_a_layer_that_the_model_lacks_is_refused_with_those_that_it_has(own):
+    with pytest.raises(InputError, match=r"no layer or kind of layer Dens. Did you mean Dense\? Its kinds are Dense, "):
+        build(own("transformer"), float32_layers=["Dens"])
 
 
 def test_a_model_gets_the_studys_arguments_and_its_weights_depend_on_the_seed_alone(own):

@@ -125,7 +125,7 @@ COMPARISONS = [
 ]
 VARIANTS = [
     (odd(policy="float17"), "variants.odd.policy: must be one of float32, tf32, "),
-    (odd(policy="mixed_float16", float32_layers=["Dense"]), "variants.odd.float32_layers: can't be used yet."),
+    (odd(policy="float8", float32_layers=["Dense"]), "variants.odd.float32_layers: float8 is no mixed policy, so "),
     (odd(loss_scale={"mode": "dynamic"}), "variants.odd.loss_scale: float32 has the range"),
     ({"variants": ["float32"]}, "variants: must be keys with values. Received: ['float32']"),
     ({"variants.float32": None}, "variants.float32: must be keys with values (policy, batch_multiplier, "),

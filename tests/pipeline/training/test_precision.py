@@ -45,7 +45,8 @@ def trained(policy, num_steps=20):
     building.compile_model(model, recipe, Variant(policy=policy, batch_multiplier=1))
     images = np.random.default_rng(0).integers(0, 256, (16, 8, 8, 1)).astype(np.uint8)
     probabilities = model.predict(images, verbose=0)
-    check_model("mine", recipe, policy, observed_dtypes(model, str(probabilities.dtype)), probabilities)
+    variant = Variant(policy=policy, batch_multiplier=1)
+    check_model("mine", recipe, variant, observed_dtypes(model, str(probabilities.dtype)), probabilities)
     return digest, probabilities, [model.train_on_batch(images, np.arange(16) % 10)[0] for _ in range(num_steps)], model
 
 

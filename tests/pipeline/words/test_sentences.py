@@ -46,6 +46,7 @@ ONE = {
     "loss_scale": "dynamic",
     "scale": None,
     "loop": "fit",
+    "float32_layers": [],
 }
 MANY = ONE | {
     "candidates": ["mixed_float16", "mixed_bfloat16"],
@@ -65,6 +66,7 @@ MANY = ONE | {
     "loss_scale": None,
     "scale": "fixed",
     "loop": "custom",
+    "float32_layers": ["Conv2D", "attend"],
 }
 
 CODES = environment().list_templates()
