@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 # Make would expand $(…) in what is typed. Here, each variable from the command line or the environment keeps its literal text,
 # and reaches the shell quoted, whatever quotes and spaces it has.
-TYPED := PYTHON PROFILE ENGINE TARGET MODEL DATASET BATCH IMAGE_SIZE SOURCE ARGUMENTS TABLE BASELINE MARGIN METRIC TO FROM \
+TYPED := PYTHON PROFILE ENGINE TARGET MODEL DATASET BATCH IMAGE_SIZE SOURCE ARGUMENTS RECIPE TABLE BASELINE MARGIN METRIC TO FROM \
   REPORTS CAMPAIGN CLUSTER
 $(foreach name,$(TYPED),$(if $(filter command environment,$(firstword $(origin $(name)))), \
   $(eval override $(name) := $$(value $(name)))))
@@ -63,7 +63,8 @@ campaign: .venv/ready ## repeat the study on a Slurm cluster; CAMPAIGN=name, CLU
 
 advise: .venv/ready ## make a small study of MODEL=… on DATASET=… at BATCH=…: is mixed precision worth it?
 	@python -m stages.advise $(call option,MODEL,--model) $(call option,DATASET,--dataset) $(call option,BATCH,--batch) \
-	  $(call option,IMAGE_SIZE,--image-size) $(call option,SOURCE,--source) $(call option,ARGUMENTS,--arguments)
+	  $(call option,IMAGE_SIZE,--image-size) $(call option,SOURCE,--source) $(call option,ARGUMENTS,--arguments) \
+	  $(call option,RECIPE,--recipe)
 
 judge: .venv/ready ## judge anyone's runs, a row each: TABLE=runs.csv BASELINE=fp32 MARGIN=0.5; METRIC=loss OPTIONS=--lower-is-better
 	@python -m stages.judge_table $(if $(TABLE),$(call quoted,$(TABLE))) $(call option,BASELINE,--baseline) \

@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from pipeline.advice.follow_up import slow_policy, with_best_mixture, with_mixtures, with_repair
 from pipeline.advice.proposal import YOURS, choose_size, model_values, propose
+from pipeline.comparison.tables import Tables, read_tables
 from pipeline.data.datasets import read_description
 from pipeline.files import yaml_files
 from pipeline.files.places import PARAMS
 from pipeline.machine.engine_choice import choose_engine
 from pipeline.machine.environment import installed_engine
+from pipeline.machine.left_out import study_as_made
 from pipeline.machine.processes import call
 from pipeline.study.benchmark import OWN_MODELS
 from pipeline.study.configuration import validate
@@ -32,8 +35,31 @@ def main(arguments: argparse.Namespace) -> None:
     example = "advise MODEL=keras.applications:MobileNetV2 DATASET=mnist BATCH=64"
     check_given(example, MODEL=arguments.model, DATASET=arguments.dataset)
     compose_study(arguments)
-    if status := repro.make():
+    status = repro.make()
+    for ask, words in FURTHER.items():
+        if not status and (further := ask(load_study(), made := study_as_made(), read_tables(made))):
+            print(words, flush=True)
+            replace_params(text_of_study(further))
+            status = repro.make()
+    if status:
         sys.exit(status)
+
+
+def why_slow(planned: Study, made: Study, tables: Tables) -> Study | None:
+    """Return the study with a benchmark that asks which layers make 16 bits slow, unless they are faster."""
+    policy = slow_policy(made, tables)
+    if policy is None:
+        return None
+    description = read_description(made.benchmarks[YOURS].dataset, Path("data")).model_dump(mode="json")
+    kinds = call(find_kinds, made, YOURS, tuple(description["image_shape"]), len(description["classes"]))
+    return with_mixtures(planned, policy, kinds) if kinds else None
+
+
+FURTHER = {
+    why_slow: "no 16-bit policy is faster: asking which layers make it slow",
+    with_best_mixture: "a mixture of 16 bits and float32 is faster: timing it in launches of its own, and training it",
+    with_repair: "a 16-bit run diverged: training it once more with its first layer that was not finite in float32",
+}
 
 
 def compose_study(arguments: argparse.Namespace) -> None:
@@ -52,7 +78,7 @@ def compose_study(arguments: argparse.Namespace) -> None:
     source = {"tfds": arguments.dataset}
     origin = known.get(dataset) or validate(DatasetSource, source, f"--dataset {arguments.dataset}")
     model = model_values(arguments.model, arguments.source, arguments.arguments, installed_engine())
-    asked = {"dataset": dataset, "model": model, "batch_size": arguments.batch}
+    asked = arguments.recipe | {"dataset": dataset, "model": model, "batch_size": arguments.batch}
     if arguments.image_size:
         asked["image_size"] = arguments.image_size
     print(f"preparing {dataset}", flush=True)
@@ -65,10 +91,15 @@ def compose_study(arguments: argparse.Namespace) -> None:
     print(f"looking at {arguments.model} under each policy", flush=True)
     seconds = call(look_at, draft, YOURS, tuple(description["image_shape"]), len(description["classes"]))
     size = choose_size(draft, seconds, arguments.batch, draft.benchmarks[YOURS].split.num_train_examples)
-    text = yaml_files.dump(compose(size=size).model_dump(mode="json", exclude_unset=True))
-    replace_params(f"# Composed by make advise. What you change here, the same command takes.\n{text}")
+    replace_params(text_of_study(compose(size=size)))
     batches = " and ".join(f"{multiple * arguments.batch:,}" for multiple in size.multiples)
     print(f"training on {size.num_images:,} images at batch {batches}, about {duration(size.seconds)} here")
+
+
+def text_of_study(study: Study) -> str:
+    """Return the text of params.yaml."""
+    text = yaml_files.dump(study.model_dump(mode="json", exclude_unset=True))
+    return f"# Composed by make advise. What you change here, the same command takes.\n{text}"
 
 
 def command_of(arguments: argparse.Namespace) -> str:
@@ -104,6 +135,14 @@ def look_at(
     return look(study, name, image_shape, num_classes)
 
 
+def find_kinds(study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int) -> list[str]:
+    """Choose the engine, and call `fitness.costly_kinds`."""
+    choose_engine()
+    from pipeline.advice.fitness import costly_kinds
+
+    return costly_kinds(study, name, image_shape, num_classes)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.advise", description=__doc__)
     parser.add_argument(
@@ -114,5 +153,11 @@ if __name__ == "__main__":
     parser.add_argument("--batch", type=positive, default=128, help="the batch size B you train with (128)")
     parser.add_argument("--source", help="the file or folder of a model of your own; by default in this project")
     parser.add_argument("--arguments", type=mapping, default={}, help="of the model, as in '{\"alpha\": 0.5}'")
+    parser.add_argument(
+        "--recipe",
+        type=mapping,
+        default={},
+        help="of your training, as in '{optimizer: {name: sgd, learning_rate: 0.1}, num_epochs: 10}'",
+    )
     parser.add_argument("--image-size", type=positive, help="by default that of the data set")
     run(main, parser)

@@ -1,12 +1,15 @@
 """Build a model under each policy before training: check it, find layers that depart from the policy, time a step."""
 
+import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from pipeline import engine  # first, because it silences the engine before Keras imports it
 
@@ -21,6 +24,7 @@ from pipeline.study.benchmark import Benchmark, Imported
 from pipeline.study.schema import Study
 from pipeline.study.variant import Variant, expected_dtypes
 from pipeline.training import building
+from pipeline.training.divergence import watched
 from pipeline.training.precision import check_model, observed_dtypes
 
 PROJECT_FOLDERS = ("pipeline", "stages", "tests", ".venv")
@@ -78,6 +82,25 @@ def look(
         seconds = [after - before for before, after in pairwise(times)]
         found[variant.policy] = (seconds[0], min(seconds[1:])) if len(seconds) == NUM_STEPS else (0.0, 0.0)
     return found
+
+
+def costly_kinds(study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int) -> list[str]:
+    """Return the kinds of layers with kernels, that with the most multiply-adds first.
+
+    A kernel is applied at each position of the layer's output (N, ..., channels).
+    """
+    model, _ = building.build_model(study.benchmarks[name], "float32", num_classes, image_shape[-1], ODD_SEED)
+    counts: Counter[str] = Counter()
+
+    def see(_: str, layer: keras.layers.Layer, outputs: Any) -> None:
+        kernels = [weight for weight in layer.weights if "kernel" in weight.name and not list(layer._layers)]
+        counts[type(layer).__name__] += sum(math.prod(kernel.shape) for kernel in kernels) * (
+            math.prod(keras.tree.flatten(outputs)[0].shape[1:-1]) if kernels else 0
+        )
+
+    with watched(model, see):
+        model(np.zeros((1, *image_shape), np.uint8))
+    return [kind for kind, count in counts.most_common() if count]
 
 
 def _one_a_precision(variants: Iterable[Variant]) -> Iterable[Variant]:

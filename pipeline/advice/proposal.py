@@ -62,10 +62,13 @@ def choose_size(profile: Study, seconds: Mapping[str, tuple[float, float]], batc
         seconds: the two times of each policy that `fitness.look` returns.
     """
     num_seeds, num_epochs = len(profile.seeds), profile.benchmarks[YOURS].num_epochs
+    num_controls = sum(profile.num_seeds_by_variant.get(YOURS, {}).values())
     for multiples in ((1, 2), (1,)):
         starts = sum(TRACING * start + PROCESS_SECONDS for start, _ in seconds.values()) * len(multiples)
         fixed = starts * (num_seeds + MIN_LAUNCHES) + profile.speed.budget_seconds
-        image_seconds = sum(step for _, step in seconds.values()) / batch_size * len(multiples) * num_seeds * num_epochs
+        num_steps = sum(step for _, step in seconds.values()) * len(multiples) * num_seeds
+        num_steps += num_controls * next(iter(seconds.values()))[1]
+        image_seconds = num_steps / batch_size * num_epochs
         affordable = int((STUDY_SECONDS - fixed) / max(image_seconds, 1e-9))
         num_images = min(max(affordable, MIN_STEPS * batch_size), max_images)
         if affordable >= num_images:
@@ -85,7 +88,8 @@ def propose(
 
     Args:
         profile: the values of the profile `yours`.
-        asked: the user's choices for the benchmark: `dataset`, `model`, `batch_size` and perhaps `image_size`.
+        asked: the user's choices for the benchmark: `dataset`, `model`, `batch_size`, perhaps `image_size`, and what
+            they know of their recipe, such as `optimizer` and `num_epochs`.
         origin: where the data set comes from, with the fields of `DatasetSource`.
         description: the content of the data set's `dataset.json`.
         size: how many images to use, and at which batches; by default all images, at `batch_size` (B) and at 2B.
@@ -111,7 +115,7 @@ def propose(
         )
     num_images, multiples, _ = size or Size(num_examples - num_validation, (1, 2), 0.0)
     num_validation = min(num_validation, num_images)
-    deviations = list(profile["deviations"][YOURS])
+    deviations = [] if {"optimizer", "num_epochs"} <= asked.keys() else list(profile["deviations"][YOURS])
     if num_images + num_validation < num_examples:
         deviations.append(
             f"{num_images:,} images for training and {num_validation:,} for validation, so that the study is short; "

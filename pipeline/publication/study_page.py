@@ -21,6 +21,8 @@ def study_page(results: Results, archive: Path) -> dict[str, str]:
     with zipfile.ZipFile(archive) as file:
         has_overlay = OVERLAY in file.namelist()
     charts = {each["title"]: each["charts"] for each in values["benchmarks"] if each["charts"]}
+    if values["widths"]:
+        charts = {"A dense network by its width": values["widths"]}
     page = (
         markdown_environment(readable_names(results))
         .get_template("study.md.j2")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import matplotlib
 import matplotlib.style
+import numpy as np
 
 matplotlib.use("svg")
 
@@ -22,6 +23,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.report.first_screen import VariantRow
+from pipeline.statistics.intervals import Estimate
 from pipeline.study.policies import POLICIES
 from pipeline.words.numbers import UNKNOWN, digits, percent
 from pipeline.words.sentences import Said, sentences
@@ -154,6 +156,32 @@ def answer_charts(benchmark: str, rows: Sequence[VariantRow], curves: Mapping[st
         said = Said("chart.accuracies", {"title": benchmark, "found": ends})
         charts.append(Chart(said, lambda axes: draw_accuracies(axes, rows, curves), height))
     return charts
+
+
+def draw_speeds_by_width(axes: Axes, speeds: Mapping[str, Mapping[int, Estimate]]) -> None:
+    """Draw the speed of each policy relative to the baseline, with its 95 % interval, by the width of a network."""
+    for policy, by_width in speeds.items():
+        ratios = [(ratio.value, ratio.low, ratio.high) for ratio in by_width.values()]
+        value, low, high = np.array(ratios, np.float64).T  # NaN where there is no interval
+        row, half = POLICIES[policy], np.array([value - low, high - value])
+        axes.errorbar([*by_width], value, half, fmt="o-", color=row.colour, label=row.label, elinewidth=1, capsize=2)
+    axes.axhline(1, color=INK, linewidth=1, linestyle="--")
+    widths = sorted({width for by_width in speeds.values() for width in by_width})
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(widths, [f"{width:,}" for width in widths])
+    axes.set(xlabel="units of a dense layer", title="Speed relative to float32")
+    axes.legend()
+
+
+def width_chart(speeds: Mapping[str, Mapping[int, Estimate]]) -> Chart:
+    """Return the chart of `draw_speeds_by_width`."""
+    found = {
+        f"{POLICIES[policy].label} at {width:,} units": ratio.value
+        for policy, by_width in speeds.items()
+        for width, ratio in by_width.items()
+        if ratio.value
+    }
+    return Chart(Said("chart.widths", {"found": found}), lambda axes: draw_speeds_by_width(axes, speeds))
 
 
 def answer_figure(charts_by_benchmark: Mapping[str, Sequence[Chart]]) -> str:

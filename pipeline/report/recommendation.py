@@ -47,7 +47,9 @@ def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
         found = _on_speed(gains or speeds, numbers, variants)
     if gains and (slower := [row for row in speeds if row.speedup.lies_below(1)]):
         found.append(Said("advice.others_slower", numbers | _speed_numbers(slower)))
+    found += _on_layers(study, tables, benchmark, default)
     found += _on_accuracy(accuracies)
+    found += _on_repairs(study, tables, benchmark)
     found = found or _on_memory(study, tables, benchmark)
     return [
         *found,
@@ -107,6 +109,43 @@ def _on_speed(rows: Sequence[Row], numbers: dict[str, Any], variants: Any) -> li
     if rows[0].device_kind == "cpu" and not any(map(hardware_of_row(rows[0]).multiplies, formats)):
         return [Said("advice.no_arithmetic", numbers | {"formats": sorted(formats)})]
     return [Said("advice.slower" if is_slower else "advice.open", numbers)]
+
+
+def _on_layers(study: Study, tables: Tables, benchmark: str, default: str) -> list[Said]:
+    """Say which layers, kept in float32, make a 16-bit policy faster, or that none of those tried does."""
+    names = [name for name in study.recommendable(benchmark) if study.variants[name].float32_layers]
+    rows = [row for name in names if (row := tables.pair(benchmark, name, default)) and row.speedup.value is not None]
+    found = []
+    for policy in dict.fromkeys(study.variants[row.candidate].policy for row in rows):
+        plain = tables.pair(benchmark, study.plain(benchmark, policy) or "", default)
+        if plain is None or plain.speedup.value is None:
+            continue
+        mixtures = [row for row in rows if study.variants[row.candidate].policy == policy]
+        best = max(mixtures, key=lambda row: row.speedup.value)
+        numbers = {"policy": plain.candidate, "default": variant_name(study.variants[default])}
+        numbers |= {"plain_speed": plain.speedup.value, "mixed_speed": best.speedup.value}
+        if (best.sitting.low or best.speedup.value) > (plain.sitting.high or plain.speedup.value):
+            found.append(Said("advice.layers", numbers | {"layers": study.variants[best.candidate].float32_layers}))
+        else:
+            layers = {layer for row in mixtures for layer in study.variants[row.candidate].float32_layers}
+            found.append(Said("advice.no_layers", numbers | {"layers": sorted(layers)}))
+    return found
+
+
+def _on_repairs(study: Study, tables: Tables, benchmark: str) -> list[Said]:
+    """Say whether a policy that diverged finishes with some layers in float32."""
+    found = []
+    for name in study.recommendable(benchmark):
+        variant = study.variants[name]
+        plain = study.plain(benchmark, variant.policy)
+        if not variant.float32_layers or not plain:
+            continue
+        failed = {run.seed for run in tables.runs_of(benchmark, plain) if run.outcome == "diverged"}
+        for run in tables.runs_of(benchmark, name):
+            if run.seed in failed:
+                numbers = {"policy": plain, "layers": variant.float32_layers, "seed": run.seed, "outcome": run.outcome}
+                found.append(Said("advice.repaired", numbers))
+    return found
 
 
 def _on_accuracy(rows: Sequence[Row]) -> list[Said]:

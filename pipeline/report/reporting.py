@@ -1,5 +1,6 @@
 """Arrange stored results as the parts of the report, without computing new ones."""
 
+import json
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -19,9 +20,12 @@ from pipeline.report.results import Results, ended_at
 from pipeline.report.status import tally
 from pipeline.statistics.contrasts import MIN_LAUNCHES
 from pipeline.statistics.equivalence import is_beyond
+from pipeline.statistics.intervals import Estimate
+from pipeline.study.benchmark import Dense
 from pipeline.words.sentences import Said
 
 ASKED_SINCE = "2026-11-29"  # profiles before this date were planned to show that accuracies are equal
+MIN_WIDTHS = 3
 SECTIONS = ("answer", "verdicts", "measurements", "arithmetic", "method", "surroundings")
 SPLIT = "notebook_split.num_trained_on"
 SHOWN_SAMPLES = ("skipped_steps", "notebook_split_gain")
@@ -53,6 +57,7 @@ def contents(results: Results) -> dict[str, Any]:
         "findings": [row for row in judged if is_tested(row[1]) and row[1].is_finding],
         "untested": [row for row in judged if not is_tested(row[1])],
         "benchmarks": benchmarks,
+        "widths": [figures.width_chart(speeds)] if (speeds := speeds_by_width(results)) else [],
         "run_epochs": any("run_epoch" in each["columns"] for each in benchmarks),
         "answered_first": results.study.answered_first,
         "runs": results.tables.runs,
@@ -64,6 +69,25 @@ def contents(results: Results) -> dict[str, Any]:
         "num_planned": len(results.study.runs()),
         "asked_afterwards": any((run.started_at or "") < ASKED_SINCE for run in results.tables.runs),
     }
+
+
+def speeds_by_width(results: Results) -> dict[str, dict[int, Estimate]]:
+    """Return each policy's speed relative to the baseline, by the width of the dense network, for a study of widths.
+
+    A study of widths has three benchmarks or more that differ in the width of their dense network alone.
+    """
+    study = results.study
+    by_width = {of.model.units: name for name, of in study.benchmarks.items() if isinstance(of.model, Dense)}
+    others = {json.dumps(of.recipe | {"model": None, "steps_per_execution": 0}) for of in study.benchmarks.values()}
+    if len(by_width) < max(MIN_WIDTHS, len(study.benchmarks)) or len(others) > 1:
+        return {}
+    found: dict[str, dict[int, Estimate]] = {}
+    for width, name in sorted(by_width.items()):
+        for variant in study.variants_of(name).values():
+            row = results.tables.pair(name, study.plain(name, variant.policy) or "", study.comparison.baseline)
+            if row and row.speedup.value:
+                found.setdefault(variant.policy, {})[width] = row.speedup
+    return found
 
 
 def is_short(pair: Row) -> bool:

@@ -1,7 +1,7 @@
 """Find the first layer of a diverged run whose values are not finite, in one pass over a few images."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pipeline import engine  # first: it silences the engine before Keras imports it
@@ -22,10 +22,15 @@ def first_not_finite(model: keras.Model, images: np.ndarray, labels: np.ndarray)
         labels: integer (N,).
 
     Returns:
-        Words such as "the output of attend", or None if everything is finite.
+        Words such as "the output of block/attend", or None if everything is finite. A layer inside others has a path.
     """
     found: list[str] = []
-    with _watched(model, found):
+
+    def see(path: str, _: keras.layers.Layer, outputs: Any) -> None:
+        if not all(map(_is_finite, keras.tree.flatten(outputs))):
+            found.append(path)
+
+    with watched(model, see):
         model(images[:NUM_EXAMINED], training=True)
     if found:
         return f"the output of {found[0]}"
@@ -38,26 +43,34 @@ def first_not_finite(model: keras.Model, images: np.ndarray, labels: np.ndarray)
 
 
 @contextlib.contextmanager
-def _watched(model: keras.Model, found: list[str]) -> Iterator[None]:
-    """Add to `found` the name of each layer inside `model` that returns a value that is not finite."""
+def watched(model: keras.Model, see: Callable[[str, keras.layers.Layer, Any], None]) -> Iterator[None]:
+    """Pass the path, the layer and its outputs to `see` each time a layer inside `model` has computed."""
 
-    def watch(layer: keras.layers.Layer, call: Any) -> Any:
-        def watched(*arguments: Any, **options: Any) -> Any:
+    def watch(path: str, layer: keras.layers.Layer, call: Any) -> Any:
+        def call_and_show(*arguments: Any, **options: Any) -> Any:
             outputs = call(*arguments, **options)
-            if not all(map(_is_finite, keras.tree.flatten(outputs))):
-                found.append(layer.name)
+            see(path, layer, outputs)
             return outputs
 
-        return watched
+        return call_and_show
 
-    calls = {layer: layer.call for layer in dict.fromkeys(model._flatten_layers(include_self=False))}
+    paths = dict(_paths(model))
+    calls = {layer: layer.call for layer in paths}
     try:
         for layer, call in calls.items():
-            layer.call = watch(layer, call)
+            layer.call = watch(paths[layer], layer, call)
         yield
     finally:
         for layer, call in calls.items():
             layer.call = call
+
+
+def _paths(layer: keras.layers.Layer, path: str = "") -> Iterator[tuple[keras.layers.Layer, str]]:
+    """Yield each layer inside `layer` with its path. The network inside the model adds nothing to it."""
+    for part in dict.fromkeys(layer._layers):
+        is_network = not path and isinstance(part, keras.Model)
+        yield part, f"{path}{part.name}"
+        yield from _paths(part, path if is_network else f"{path}{part.name}/")
 
 
 def _is_finite(tensor: Any) -> bool:

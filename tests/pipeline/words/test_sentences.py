@@ -47,6 +47,7 @@ ONE = {
     "scale": None,
     "loop": "fit",
     "float32_layers": [],
+    "layers": ["Conv2D"],
 }
 MANY = ONE | {
     "candidates": ["mixed_float16", "mixed_bfloat16"],
@@ -67,6 +68,7 @@ MANY = ONE | {
     "scale": "fixed",
     "loop": "custom",
     "float32_layers": ["Conv2D", "attend"],
+    "layers": ["Conv2D", "attend"],
 }
 
 CODES = environment().list_templates()
