@@ -18,7 +18,7 @@ from pipeline.files.writing import whole
 from pipeline.publication.archive import METADATA, names_of_study
 from pipeline.publication.recomputing import remake
 from pipeline.report.rendering import PROJECT
-from pipeline.report.results import Results, ended_at
+from pipeline.report.results import Results
 from pipeline.study.schema import load_study
 
 PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
@@ -69,7 +69,7 @@ def metadata(results: Results, names: Iterable[str]) -> str:
     """
     names = set(names)
     citation = yaml_files.load(PROJECT / "CITATION.cff")
-    author, finished = citation["authors"][0], ended_at(results)
+    author, finished = citation["authors"][0], results.ended_at
     crate = ROCrate(version="1.1")
     crate.name = f"{citation['title']}: study {results.study.name}, campaign {results.study.campaign}"
     crate.description = results.study.description

@@ -14,7 +14,7 @@ from pipeline.report.names import benchmark_names
 from pipeline.report.pages import markdown_environment
 from pipeline.report.rendering import PROJECT
 from pipeline.report.reporting import is_tested, readable_names
-from pipeline.report.results import Results, ended_at
+from pipeline.report.results import Results
 from pipeline.statistics.circumstances import is_busy
 from pipeline.study.policies import POLICIES
 from pipeline.study.variant import DEFAULT_POLICY
@@ -88,7 +88,7 @@ def places(name: str, results: Results, benchmark: str) -> list[Place]:
                 is_cpu=not results.environments[0]["accelerators"],
                 batch_size=study.benchmarks[benchmark].batch_size * multiplier,
                 made_with="; ".join(dict.fromkeys(map(engine, results.environments))),
-                ended_on=ended_at(results)[:10],
+                ended_on=results.ended_at[:10],
                 cells={key: list(_cell(results, benchmark, of_batch, key)) for key in SHOWN if key in of_batch},
             )
         )

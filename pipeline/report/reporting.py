@@ -16,7 +16,7 @@ from pipeline.report.first_screen import FURTHER, OTHER_BATCH, SAME_BATCH, Varia
 from pipeline.report.names import benchmark_names, variant_name
 from pipeline.report.pages import page_environment
 from pipeline.report.recommendation import recommend
-from pipeline.report.results import Results, ended_at
+from pipeline.report.results import Results
 from pipeline.report.status import tally
 from pipeline.statistics.contrasts import MIN_LAUNCHES
 from pipeline.statistics.equivalence import is_beyond
@@ -51,7 +51,7 @@ def contents(results: Results) -> dict[str, Any]:
     benchmarks = [_benchmark(results, name, title) for name, title in titles.items()]
     return results._asdict() | {
         "titles": titles,
-        "ended_on": f"{datetime.fromisoformat(ended_at(results)):%-d %B %Y}" if ended_at(results) else "",
+        "ended_on": f"{datetime.fromisoformat(results.ended_at):%-d %B %Y}" if results.ended_at else "",
         "counts": tally(results),
         "tested": [row for row in judged if is_tested(row[1]) and not row[1].is_finding],
         "findings": [row for row in judged if is_tested(row[1]) and row[1].is_finding],

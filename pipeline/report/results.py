@@ -14,6 +14,7 @@ from pipeline.comparison.finished_runs import read_circumstances, read_record
 from pipeline.comparison.tables import Row, Tables, read_table, read_tables
 from pipeline.files.places import EPOCHS, SPEED
 from pipeline.machine.left_out import read_left_out, study_as_made
+from pipeline.records.blocks import Launch
 from pipeline.records.run_record import Environment
 from pipeline.study.schema import Study
 
@@ -29,6 +30,7 @@ class Results(NamedTuple):
     epochs: Sequence[Row]
     numerics: Mapping[str, Any] | None
     left_out: dict[str, str]  # the reason for each variant left out on the runs' machine
+    ended_at: str  # when the last run or launch ended, in ISO 8601
 
     def curves(self, benchmark: str) -> dict[str, dict[int, float]]:
         """Return the validation accuracy in [0, 1] by variant and epoch, averaged over seeds."""
@@ -39,12 +41,6 @@ class Results(NamedTuple):
         return {name: {epoch: fmean(values) for epoch, values in sorted(by.items())} for name, by in found.items()}
 
 
-def ended_at(results: Results) -> str:
-    """Return when the last run ended, in ISO 8601, or "" if there are no runs."""
-    ends = [datetime.fromisoformat(run.started_at) + timedelta(seconds=run.run_seconds) for run in results.tables.runs]
-    return max(ends).isoformat(timespec="seconds") if ends else ""
-
-
 def load_results(root: Path = Path()) -> Results:
     """Read the results under `root`.
 
@@ -52,26 +48,33 @@ def load_results(root: Path = Path()) -> Results:
         InputError: a file is missing, damaged or of another study. The message names the file.
     """
     study = study_as_made(root)
+    tables = read_tables(study, root)
+    made = [(run.started_at, run.run_seconds) for run in tables.runs]
+    made += [(launch.started_at, launch.seconds) for launch in launches(study, root) if launch.started_at]
+    ends = [datetime.fromisoformat(start) + timedelta(seconds=seconds) for start, seconds in made]
     return Results(
         study=study,
         claims=load_claims(root / "claims.yaml"),
-        tables=read_tables(study, root),
+        tables=tables,
         verdicts=read_verdicts(root),
         environments=read_environments(study, root),
         epochs=read_table(root / EPOCHS),
         numerics=read_numerics(study, root),
         left_out=read_left_out(study, root),
+        ended_at=max(ends).isoformat(timespec="seconds") if ends else "",
     )
+
+
+def launches(study: Study, root: Path) -> list[Launch]:
+    """Return the launches of all speed measurements, the last of each first."""
+    names = [name for name in study.timed_benchmarks if (root / SPEED / name).exists()]
+    return [launch for name in names for launch in reversed(read_circumstances(name, root).launches)]
 
 
 def read_environments(study: Study, root: Path) -> list[Environment]:
     """Return the distinct environments of speed measurements and of runs."""
     found: list[Environment] = []
-    measured = [
-        read_circumstances(name, root).launches[-1].environment
-        for name in study.timed_benchmarks
-        if (root / SPEED / name).exists()
-    ]
+    measured = [launch.environment for launch in launches(study, root)]
     made = [read_record(key, root).environment for key in study.runs() if (root / key.directory).exists()]
     for environment in [*measured, *made]:
         if environment not in found:

@@ -10,7 +10,7 @@ from pipeline.files.places import REPORT, STATUS
 from pipeline.report.first_screen import SAME_BATCH, columns, variant_rows
 from pipeline.report.names import benchmark_names
 from pipeline.report.recommendation import recommend
-from pipeline.report.results import Results, ended_at
+from pipeline.report.results import Results
 from pipeline.words.sentences import Said, sentence, sentences
 
 # Verdicts in the order of the bar at the top of the report, from confirmed to not testable.
@@ -45,7 +45,7 @@ def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
         "table": table(results),
         **tally(results),
         "device": device_in_words(results.environments[0]),
-        "finished_at": ended_at(results),
+        "finished_at": results.ended_at,
         "report": str(REPORT),
         "report_sha256": digest_of_report(),
     }

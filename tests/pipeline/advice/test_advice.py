@@ -161,7 +161,7 @@ def chosen(start: float, step: float, max_images: int = 48_000) -> Size:
 def test_a_fast_model_takes_every_image_at_both_batches():
     size = chosen(1.0, 0.001, max_images=6400)
     assert size[:2] == (6400, (1, 2))
-    # 6,400 images in 3 policies, 2 batches and 5 seeds, and in 3 runs of the control, for 5 epochs at 0.001 s for 64 images.
+    # 6,400 images in 3 policies, 2 batches and 5 seeds, and 3 runs of the control, for 5 epochs, 0.001 s for 64 images.
     assert size.seconds == pytest.approx(fixed_seconds(1.0, 2) + 6400 / 64 * 0.001 * (3 * 2 * 5 + 3) * 5)
 
 

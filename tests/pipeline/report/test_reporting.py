@@ -15,7 +15,7 @@ from pipeline.comparison.tables import Row
 from pipeline.errors import InputError
 from pipeline.publication.recomputing import remake
 from pipeline.report.reporting import SECTIONS, SPLIT, parts
-from pipeline.report.results import Results, ended_at, load_results
+from pipeline.report.results import Results, load_results
 from pipeline.study.schema import RunKey
 from stages import compare, judge, report, summary
 
@@ -157,9 +157,7 @@ def test_results_of_another_study_are_refused(copied, monkeypatch):
         report.main(Namespace(archive=None))
 
 
-def test_a_study_is_finished_when_its_last_run_ends(found):
-    times = {"started_at": "2026-01-31T23:59:50+00:00", "run_seconds": 60.0}
-    runs = [Row(**vars(run) | times) for run in found.tables.runs]
-    found = found._replace(tables=found.tables._replace(runs=runs))
-    assert ended_at(found) == "2026-02-01T00:00:50+00:00"
+def test_a_study_is_finished_when_its_last_run_or_launch_ends(found):
+    assert found.ended_at == "2026-01-01T00:00:12+00:00"
+    found = found._replace(ended_at="2026-02-01T00:00:50+00:00")
     assert " · 1 February 2026 · 18 runs" in parts(found)("answer")
