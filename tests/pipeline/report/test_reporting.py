@@ -11,7 +11,6 @@ import pytest
 import yaml
 from conftest import changed, planned_record, small_study, write_small_run, write_speeds
 
-from pipeline.comparison.tables import Row
 from pipeline.errors import InputError
 from pipeline.publication.recomputing import remake
 from pipeline.report.reporting import SECTIONS, SPLIT, parts
