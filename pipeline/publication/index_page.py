@@ -77,7 +77,8 @@ def index_page(studies: Mapping[str, Results]) -> str:
 def places(name: str, results: Results, benchmark: str) -> list[Place]:
     """Return a row for each batch size of `benchmark` that has any result."""
     study = results.study
-    rows = [row for row in variant_rows(study, results.tables, benchmark) if row.group != FURTHER and row.is_known]
+    shown = [row for row in variant_rows(study, results.tables, benchmark) if row.group != FURTHER and row.is_known]
+    rows = [row for row in shown if not study.variants[row.name].float32_layers]
     found = []
     for multiplier in sorted({row.batch_multiplier for row in rows}):
         of_batch = {row.policy: row for row in rows if row.batch_multiplier == multiplier}
