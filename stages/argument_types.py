@@ -1,10 +1,10 @@
 """Define options that several commands take, and their types."""
 
 import argparse
-import json
 from typing import Any
 
 from pipeline.errors import InputError
+from pipeline.files import yaml_files
 from pipeline.words.numbers import listed
 
 
@@ -16,11 +16,11 @@ def positive(text: str) -> int:
 
 def mapping(text: str) -> dict[str, Any]:
     try:
-        values = json.loads(text)
-    except ValueError:
+        values = yaml_files.parse(text, "it")  # JSON is YAML
+    except InputError:
         values = None
     if not isinstance(values, dict):
-        raise argparse.ArgumentTypeError(f'must be a JSON object such as {{"alpha": 0.5}}. Received: {text}')
+        raise argparse.ArgumentTypeError(f"must be keys with values, such as {{alpha: 0.5}}. Received: {text}")
     return values
 
 

@@ -12,15 +12,16 @@ from pipeline.comparison.pairing import Question
 from pipeline.errors import InputError
 from pipeline.files.terminal import print_table
 from pipeline.files.writing import write_whole
-from pipeline.run_table.table_file import COLUMNS, read_runs
+from pipeline.run_table.table_file import COLUMNS, STANDARD_INPUT, read_runs
 from pipeline.run_table.table_page import cells, page
-from pipeline.run_table.table_verdict import failures_said, judge_table, question, said_of
+from pipeline.run_table.table_verdict import Judged, failures_said, judge_table, question, said_of
 from pipeline.words.sentences import sentence, sentences
 from stages import run
 from stages.argument_types import check_given
 
 # Names of metrics that are probably better when lower.
 LOWER_IS_BETTER = r"loss|error|perplexity|(?<![a-z])(ppl|nll|mse|rmse|mae|wer|cer)(?![a-z])"
+COMMAND = "judge-runs"
 EXAMPLE = """\
 a table has a row a run, for example:
 
@@ -50,9 +51,13 @@ def renamed(text: str) -> tuple[str, str]:
 
 
 def main(arguments: argparse.Namespace) -> None:
+    table: Path = arguments.glob or arguments.table
+    if Path(sys.argv[0]).name == COMMAND and None in (table, arguments.baseline, arguments.margin):
+        raise InputError(
+            f"give a table, --baseline and --margin, as in: {COMMAND} runs.csv --baseline main --margin 0.5"
+        )
     example = "judge TABLE=docs/example-runs.csv BASELINE=float32 MARGIN=0.5"
-    check_given(example, TABLE=arguments.table, BASELINE=arguments.baseline, MARGIN=arguments.margin)
-    table: Path = arguments.table
+    check_given(example, TABLE=table, BASELINE=arguments.baseline, MARGIN=arguments.margin)
     metric, baseline = arguments.metric, arguments.baseline
     has_direction = arguments.lower_is_better or arguments.higher_is_better
     if arguments.one_sided and not has_direction and re.search(LOWER_IS_BETTER, metric, re.IGNORECASE):
@@ -61,35 +66,51 @@ def main(arguments: argparse.Namespace) -> None:
         )
     asked = Question(arguments.margin, arguments.lower_is_better, arguments.one_sided)
     judged = judge_table(read_runs(table, metric, baseline, dict(arguments.columns)), metric, baseline, asked)
+    values = {"schema_version": 3, "status": judged.status, "metric": metric, "baseline": baseline}
+    as_json = json.dumps(values | asked._asdict() | {"variants": judged.rows}, indent=2, default=asdict)
+    if arguments.json:
+        print(as_json)
+    else:
+        say(judged)
+    if table != STANDARD_INPUT:
+        verdict = Path("verdict") if arguments.glob else table.with_name(f"{table.stem}-verdict")
+        write_whole(Path(f"{verdict}.html"), page(judged, table.name))
+        write_whole(Path(f"{verdict}.json"), as_json + "\n")
+        print(
+            f"\n{verdict}.html is written, and {verdict.name}.json", file=sys.stderr if arguments.json else sys.stdout
+        )
+    sys.exit(judged.status)
+
+
+def say(judged: Judged) -> None:
+    """Print the question, the table and the verdict on each variant."""
     columns, rows = cells(judged)
     print(sentence(question(judged)), end="\n\n")
     print_table(columns, rows, num_names=2)
     print("", *map(sentence, failures_said(judged)), sep="\n")
     for row in judged.candidates:
         print(sentences(said_of(judged, row)))
-    name = f"{table.stem}-verdict"
-    values = {"schema_version": 3, "status": judged.status, "metric": metric, "baseline": baseline}
-    write_whole(table.with_name(f"{name}.html"), page(judged, table.name))
-    as_json = json.dumps(values | asked._asdict() | {"variants": judged.rows}, indent=2, default=asdict)
-    write_whole(table.with_name(f"{name}.json"), as_json + "\n")
-    print(f"\n{table.with_name(name)}.html is written, and {name}.json")
-    sys.exit(judged.status)
 
 
-if __name__ == "__main__":
+def command() -> None:
+    """Judge the table that the command line names: the script `judge-runs`."""
     parser = argparse.ArgumentParser(
-        prog="python -m stages.judge_table",
+        prog=COMMAND,
         description=__doc__,
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("table", nargs="?", type=Path, help="a CSV file")
+    parser.add_argument("table", nargs="?", type=Path, help="a CSV file; - is standard input, and writes no files")
+    parser.add_argument(
+        "--glob", type=Path, help="one CSV file a run, as in 'runs/{variant}-{seed}/metrics.csv', in place of a table"
+    )
     parser.add_argument("--baseline", help="the variant that the others are compared with")
     parser.add_argument("--margin", type=margin, help="the largest harmless difference, in the metric's unit")
     parser.add_argument("--metric", default="accuracy", help="the column that is judged (accuracy)")
     direction = parser.add_mutually_exclusive_group()
     direction.add_argument("--lower-is-better", action="store_true", help="for a metric such as a loss")
     direction.add_argument("--higher-is-better", action="store_true", help="for every other metric (the default)")
+    parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
     parser.add_argument("--one-sided", action="store_true", help="ignore gains: is it no worse?")
     parser.add_argument(
         "--columns",
@@ -101,3 +122,7 @@ if __name__ == "__main__":
         help="as in seed=run_id variant=dtype",
     )
     run(main, parser)
+
+
+if __name__ == "__main__":
+    command()

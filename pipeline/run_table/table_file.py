@@ -4,6 +4,7 @@ import csv
 import io
 import math
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -22,12 +23,16 @@ ENDED_WELL = (
 YES = ("true", "1", "yes")  # the run has diverged
 STATE_COLUMNS = ("diverged", "state", "status", "outcome", "trial_status")
 STEP_COLUMNS = ("epoch", "step", "_step", "global_step", "iteration")  # of a table with a row for each of them
+STANDARD_INPUT = Path("-")
 MAX_FAULTS = 30
 _REMEDY = "Give a CSV file with a row a run"
 
 
 def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]) -> list[Row]:
     """Return the runs of a CSV file, with `variant`, `seed`, `outcome`, `result`, `seconds` and `unit`.
+
+    The file `-` is standard input. A path with `{variant}` and `{seed}` in it stands for one file a run, of which the
+    last row that has the metric counts.
 
     A failed run has no result, even if its row holds one. `unit` is the place value of a result's last digit, trailing
     decimal zeros aside.
@@ -39,7 +44,7 @@ def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]
     Raises:
         InputError: the message names up to `MAX_FAULTS` faults, by line and column.
     """
-    header, lines = _lines(path)
+    header, lines = _last_rows(path, metric) if "{variant}" in str(path) else _lines(path)
     called = {name: columns.get(name, name) for name in COLUMNS} | {"result": metric}
     wanted = dict.fromkeys([called["variant"], called["seed"], metric, *columns.values()])
     faults = [
@@ -77,7 +82,8 @@ def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]
 def _lines(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """Return the column names, and the number and cells of each later line that is not empty."""
     try:
-        text = read_bytes(path, _REMEDY).decode("utf-8-sig")
+        content = sys.stdin.buffer.read() if path == STANDARD_INPUT else read_bytes(path, _REMEDY)
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{path} can't be judged: it is not UTF-8. Save the table as CSV, in UTF-8") from None
     separator = max(",;\t|", key=text.lstrip().partition("\n")[0].count)
@@ -87,6 +93,28 @@ def _lines(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     except csv.Error as error:
         raise InputError(f"{path} can't be judged: line {reader.line_num}: {error}. {_REMEDY}") from None
     return (lines[0][1], lines[1:]) if lines else ([], [])
+
+
+def _last_rows(pattern: Path, metric: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Return a header, and a line for each file that fits `pattern`, such as runs/{variant}-{seed}/metrics.csv.
+
+    A file in which no row has the metric belongs to a run that failed.
+    """
+    named = re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(str(pattern))))
+    root = Path(pattern.anchor)
+    lines: list[tuple[int, list[str]]] = []
+    for path in sorted(root.glob(re.sub(r"{\w+}", "*", str(pattern.relative_to(root))))):
+        found = named.fullmatch(str(path))
+        header, rows = _lines(path)
+        if metric not in header:
+            raise InputError(f"{path} can't be judged: it has no column {metric}; it has {', '.join(header)}")
+        results = [cells[header.index(metric)] for _, cells in rows if len(cells) == len(header)]
+        last = next((result for result in reversed(results) if result), "")
+        if found:
+            lines.append((len(lines) + 2, [found["variant"], found.groupdict().get("seed", "0"), last]))
+    if not lines:
+        raise InputError(f"no file fits {pattern}. It must have {{variant}} and {{seed}} in its path")
+    return ["variant", "seed", metric], lines
 
 
 def _is_history(rows: Sequence[Mapping[str, str]], called: Mapping[str, str], step: str) -> bool:

@@ -3,11 +3,13 @@
 import argparse
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
-from projects import stage
+from projects import USER_ENVIRONMENT, stage
 
 from pipeline.comparison.pairing import Question
 from pipeline.errors import InputError
@@ -247,3 +249,39 @@ def test_results_of_one_side_that_are_rounded_more_coarsely_than_the_margin_say_
     (tmp_path / "runs.csv").write_text("\n".join(["variant,seed,accuracy", *rows]))
     found = verdict(tmp_path / "runs.csv", margin=0.005)
     assert (found.candidates[0]["reason"], found.status) == ("rounded", 30)
+
+
+def test_a_file_a_run_is_read_by_its_last_row_that_has_the_metric(tmp_path):
+    """Lightning's CSVLogger writes training and validation into rows of their own, and repeats epochs."""
+    for variant, shift in (("fp32", 0.0), ("bf16", 0.01)):
+        for seed in range(5):
+            folder = tmp_path / "logs" / f"{variant}-{seed}"
+            folder.mkdir(parents=True)
+            rows = ["epoch,step,train_loss,val_acc", "0,99,0.7,", f"0,99,,{60 + seed}", "1,199,0.4,"]
+            folder.joinpath("metrics.csv").write_text("\n".join([*rows, f"1,199,,{70 + seed + shift:.3f}"]) + "\n")
+    found = verdict(tmp_path / "logs/{variant}-{seed}/metrics.csv", metric="val_acc", margin=0.5)
+    assert [(row["variant"], row["mean"]) for row in found.rows] == [
+        ("fp32", pytest.approx(72.0)),
+        ("bf16", pytest.approx(72.01)),
+    ]
+    tmp_path.joinpath("logs/bf16-4/metrics.csv").write_text("epoch,step,train_loss,val_acc\n0,99,0.7,\n")
+    lost = verdict(tmp_path / "logs/{variant}-{seed}/metrics.csv", metric="val_acc", margin=0.5)
+    assert lost.rows[1]["failures"] == {"without a number": 1}
+    with pytest.raises(InputError, match="no file fits"):
+        verdict(tmp_path / "nowhere/{variant}-{seed}.csv")
+
+
+def test_standard_input_is_judged_and_json_printed_without_a_file(tmp_path):
+    text = (REPOSITORY / "docs/example-runs.csv").read_text()
+    command = [sys.executable, "-m", "stages.judge_table", "-", "--baseline", "float32", "--margin", "0.5", "--json"]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=USER_ENVIRONMENT | {"PYTHONPATH": str(REPOSITORY)},
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (0, 0)
+    assert not list(tmp_path.iterdir())
