@@ -6,8 +6,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from pipeline.errors import InputError
 from pipeline.files.places import PAIRS, RUNS
 from pipeline.machine.hardware import Hardware
@@ -134,6 +132,8 @@ def hardware_of_row(row: Row) -> Hardware:
 
 def table_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     """Return the text of a CSV file. Unknown cells are empty, and numbers have all their digits."""
+    import pandas as pd  # takes a second, and judging a table of runs needs none of it
+
     return str(pd.DataFrame(list(rows), columns=list(columns), dtype=object).to_csv(index=False, lineterminator="\n"))
 
 
@@ -141,6 +141,8 @@ def read_table(path: Path) -> list[Row]:
     """Return the rows of a CSV file that `compare` wrote. Raise `InputError` if it is missing."""
     if not path.is_file():
         raise InputError(f"{path} is missing. Make it with: dvc repro")
+    import pandas as pd
+
     # pandas's Python parser reads each number as Python does. Its C parser is off in the last digit.
     how: dict[str, Any] = {"engine": "python", "dtype_backend": "numpy_nullable", "keep_default_na": False}
     how["dtype"] = dict.fromkeys(TEXT_COLUMNS, "string")
