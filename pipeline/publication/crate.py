@@ -118,7 +118,7 @@ def metadata(results: Results, names: Iterable[str]) -> str:
             "name": f"The study {results.study.name}",
             "description": f"Trained variants of {', '.join(results.study.benchmarks)} at several seeds and timed them "
             "in turns.",
-            "startTime": min((run.started_at for run in results.tables.runs), default=finished),
+            "startTime": results.started_at,
             "endTime": finished,
             "agent": {"@id": "#developers"},
             "actionStatus": "http://schema.org/CompletedActionStatus",

@@ -30,7 +30,8 @@ class Results(NamedTuple):
     epochs: Sequence[Row]
     numerics: Mapping[str, Any] | None
     left_out: dict[str, str]  # the reason for each variant left out on the runs' machine
-    ended_at: str  # when the last run or launch ended, in ISO 8601
+    started_at: str  # when the first run or launch started, in ISO 8601
+    ended_at: str  # when the last of them ended
 
     def curves(self, benchmark: str) -> dict[str, dict[int, float]]:
         """Return the validation accuracy in [0, 1] by variant and epoch, averaged over seeds."""
@@ -51,7 +52,8 @@ def load_results(root: Path = Path()) -> Results:
     tables = read_tables(study, root)
     made = [(run.started_at, run.run_seconds) for run in tables.runs]
     made += [(launch.started_at, launch.seconds) for launch in launches(study, root) if launch.started_at]
-    ends = [datetime.fromisoformat(start) + timedelta(seconds=seconds) for start, seconds in made]
+    starts = [datetime.fromisoformat(start) for start, _ in made]
+    ends = [start + timedelta(seconds=seconds) for start, (_, seconds) in zip(starts, made, strict=True)]
     return Results(
         study=study,
         claims=load_claims(root / "claims.yaml"),
@@ -61,6 +63,7 @@ def load_results(root: Path = Path()) -> Results:
         epochs=read_table(root / EPOCHS),
         numerics=read_numerics(study, root),
         left_out=read_left_out(study, root),
+        started_at=min(starts).isoformat(timespec="seconds") if starts else "",
         ended_at=max(ends).isoformat(timespec="seconds") if ends else "",
     )
 
