@@ -1,0 +1,67 @@
+"""The wheel, built and installed into an empty environment: `judge-runs` beside `python -m stages.judge_table`."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY
+from projects import copy_tree
+
+EXAMPLE = REPOSITORY / "docs/example-runs.csv"
+UV = Path(sys.executable).with_name("uv")
+LOST = "variant,seed,accuracy\nfloat32,0,91\n"
+FEW = LOST + "float32,1,92\nbfloat16,0,91.5\nbfloat16,1,91.7\n"
+
+
+@pytest.fixture(scope="module")
+def judge_runs(tmp_path_factory) -> Path:
+    """Return the installed script. uv builds the wheel in an environment of its own, so this needs a network."""
+    folder = tmp_path_factory.mktemp("installed")
+    copy_tree(folder / "project")  # setuptools builds beside the sources, and would pack what an earlier build left
+    start([UV, "build", "--quiet", "--wheel", "--out-dir", folder, folder / "project"], folder)
+    start([UV, "venv", "--quiet", "--python", sys.executable, folder / "venv"], folder)
+    start([UV, "pip", "install", "--quiet", "--python", folder / "venv", *folder.glob("*.whl")], folder)
+    return folder / "venv/bin/judge-runs"
+
+
+def start(command: list, folder: Path, given: str = "", status: int = 0, **environment: str) -> str:
+    done = subprocess.run(
+        list(map(str, command)), cwd=folder, input=given, env=environment or None, capture_output=True, text=True
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "status"),
+    [
+        (EXAMPLE.read_text(), ["--margin", "0.5"], 0),
+        (EXAMPLE.read_text(), ["--margin", "0.1", "--one-sided"], 20),
+        (FEW, ["--margin", "0.2", "--json"], 30),
+        (LOST, ["--margin", "1"], 2),
+    ],
+    ids=["equivalent", "different", "inconclusive", "one variant"],
+)
+def test_the_installed_command_says_what_the_stage_says(tmp_path, judge_runs, table, options, status):
+    (tmp_path / "runs.csv").write_text(table)
+    asked = ["--baseline", "float32", *options]
+    stage = [sys.executable, "-m", "stages.judge_table"]
+    expected = start([*stage, "runs.csv", *asked], tmp_path, status=status, PYTHONPATH=str(REPOSITORY))
+    pages = {path.name: path.read_text() for path in tmp_path.glob("runs-verdict.*")}
+    assert start([judge_runs, "runs.csv", *asked], tmp_path, status=status) == expected
+    assert {path.name: path.read_text() for path in tmp_path.glob("runs-verdict.*")} == pages
+    assert len(pages) == (0 if status == 2 else 2)
+
+
+def test_standard_input_is_judged_and_nothing_is_written(tmp_path, judge_runs):
+    asked = ["--baseline", "float32", "--margin", "0.5"]
+    said = start([judge_runs, "-", *asked], tmp_path, EXAMPLE.read_text())
+    assert "bfloat16 differs, but by less than 0.5." in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_environment_holds_no_engine(judge_runs):
+    packages = start([UV, "pip", "list", "--python", judge_runs.parent.parent], REPOSITORY)
+    assert "scipy" in packages
+    assert not [name for name in ("dvc", "jax", "keras", "tensorflow", "pandas") if f"\n{name} " in packages]
