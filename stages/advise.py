@@ -56,7 +56,7 @@ def why_slow(planned: Study, made: Study, tables: Tables) -> Study | None:
 
 
 FURTHER = {
-    why_slow: "no 16-bit policy is faster: asking which layers make it slow",
+    why_slow: "no 16-bit policy is clearly faster: asking which layers make it slow",
     with_best_mixture: "a mixture of 16 bits and float32 is faster: timing it in launches of its own, and training it",
     with_repair: "a 16-bit run diverged: training it once more with its first layer that was not finite in float32",
 }

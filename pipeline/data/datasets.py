@@ -46,7 +46,7 @@ def num_train_bytes(name: str, split: Split) -> int:
 
 
 class Examples(NamedTuple):
-    """Hold images (N, H, W, C) in uint8 and labels (N,) in int64."""
+    """Hold images (N, H, W, C) in uint8 and integer labels (N,)."""
 
     images: np.ndarray
     labels: np.ndarray
@@ -84,6 +84,7 @@ def load_dataset(name: str, split: Split) -> Dataset:
     train_images, train_labels, test_images, test_labels = (
         _read(DATA / name / f"{array}.npy", description.sha256.get(array), _remedy(name)) for array in ARRAYS
     )
+    train_labels, test_labels = train_labels.astype(np.int32), test_labels.astype(np.int32)  # JAX has no int64
     wanted = split.num_train_examples + split.num_validation_examples
     available = len(train_labels)
     if wanted > available:

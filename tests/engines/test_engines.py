@@ -13,7 +13,9 @@ def test_jax_passes_the_tests_of_training_and_numerics():
     chosen = ["complete_record and mixed_float16", "custom_loop_does_what_fit_does and mixed_float16", "overflow"]
     chosen += ["runs_out_of_memory", "wait_for_every_step", "worked_out_in_float64", "range_as", "growth_period"]
     chosen += ["dtypes_under", "random_state", "planted_fault", "float8"]
-    files = [f"tests/pipeline/{folder}" for folder in ("training", "numerics", "advice/test_fitness.py")]
+    chosen += ["layers_compute_in_float32", "all_layers_in_float32"]
+    rooms = ("training", "numerics", "advice/test_fitness.py", "models/test_own_model.py")
+    files = [f"tests/pipeline/{room}" for room in rooms]
     done = start("jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", " or ".join(chosen))
     assert " passed" in done.stdout
     assert " skipped," not in done.stdout
