@@ -72,6 +72,6 @@ def find_trials(study: Study) -> list[dict[str, Any]]:
     data = datasets.load_dataset(benchmark.dataset, benchmark.split)
     found = []
     for trial in experiments.run_trials(benchmark, data, experiments.SEEDS):
-        print(f"{trial['name']}: trains at {trial['num_trained']} of {trial['num_trials']} seeds", flush=True)
+        print(f"{trial['name']}: trains with {trial['num_trained']} of {trial['num_trials']} seeds", flush=True)
         found.append(trial)
     return found

@@ -60,6 +60,6 @@ def test_a_trial_is_said_as_it_is_asked():
         Said("claim.trial.measured", by_name["adam_epsilon_1e-3.float16"] | told | {"share": proportion(0, 2)})
     )
     assert found == (
-        "Adam with epsilon 0.001 in float16 trains at 0 of 2 seeds (share [0, 84] %). "
+        "Adam with epsilon 0.001 in float16 trains with 0 of 2 seeds (share [0, 84] %). "
         "Accuracy: 40.0 to 60.0 %; in float32, 90.0 %."
     )  # 84 = 1 − 0.025^(1/2)
