@@ -61,6 +61,12 @@ def digits(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:#.3g}"
 
 
+def bound(value: float) -> str:
+    """Write an upper bound above 0, rounded up to three significant digits."""
+    step = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return digits(math.ceil(value / step - 1e-9) * step)
+
+
 def interval(estimate: Any, how: str, factor: float = 1.0) -> str:
     """Write the ends of an interval, times `factor`, in the format `how`, as in "[−0.40, +0.16]".
 

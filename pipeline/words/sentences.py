@@ -92,6 +92,7 @@ def loss(numbers_of_pair: Mapping[str, Any]) -> str:
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
+    "bound": numbers.bound,
     "count": count,
     "decimals": numbers.decimals,
     "duration": numbers.duration,
