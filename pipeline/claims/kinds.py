@@ -77,12 +77,19 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
         if not judged:
             raise lack
         is_some = self.networks == "some"
-        judged.sort(key=lambda each: _STRENGTHS.index(each.verdict), reverse=is_some)
-        measured = [said for each in judged for said in each.measured]
-        if judged[0].verdict == ("reproduced" if is_some else "not reproduced"):
+        decisive = "reproduced" if is_some else "not reproduced"
+        judged.sort(key=lambda each: (each.verdict == decisive, self._side(each) * (1 if is_some else -1)), reverse=True)
+        ordered = [judged[0], *judged[:0:-1]]  # pages show the first two cases: the strongest and its opposite
+        measured = [said for each in ordered for said in each.measured]
+        if judged[0].verdict == decisive:
             return judged[0].model_copy(update={"measured": measured})
         more = Said("more.case" if is_some else "more.contrary")
         return self.judgement("inconclusive", self.say(self.networks), measured, more)
+
+    def _side(self, judged: Judgement) -> float:
+        """Return a number that grows as the measured speed moves to the claim's side."""
+        speed = next((said.numbers["ratio"].value for said in judged.measured), 1.0)
+        return math.log(speed) if self.threshold.is_least else -math.log(speed)
 
     def _by_speedup(self, evidence: Evidence) -> Judgement:
         """Judge by the interval of the speedup.
@@ -118,9 +125,6 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
         if abs(math.log(ratio.value / threshold.limit)) <= days:
             return judgement.model_copy(update={"would_change": Said("more.machines")})
         return judgement
-
-
-_STRENGTHS = ("not reproduced", "inconclusive", "in direction only", "reproduced")
 
 
 def is_off_one(ratio: Estimate) -> bool:

@@ -48,7 +48,7 @@ def is_measured(fact: str) -> bool:
 
 
 # The unit of each experiment's samples. A benchmark's name may follow the experiment's.
-SAMPLES = {"numpy_float16_speedup": "×", "notebook_split_gain": " pp", "skipped_steps": ""}
+SAMPLES = {"numpy_float16_speedup": "×", "notebook_split_gain": " points", "skipped_steps": ""}
 
 
 def sample_names(benchmarks: Iterable[str]) -> set[str]:

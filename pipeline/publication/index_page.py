@@ -100,12 +100,11 @@ def _cell(results: Results, benchmark: str, of_batch: Mapping[str, VariantRow], 
     """Return the results of a format at one batch size, one line each: step time, speed, accuracy and memory."""
     row = of_batch[key]
     lines = [f"{digits(1000 * row.step_seconds)} ms"] if row.step_seconds else []
-    beside = next(
-        (of_batch[name].name for name in (DEFAULT_POLICY, "float32") if name in of_batch and name != key), None
-    )
-    timed = beside and results.tables.pair(benchmark, row.name, beside)
+    beside = next((name for name in (DEFAULT_POLICY, "float32") if name in of_batch and name != key), None)
+    timed = beside and results.tables.pair(benchmark, row.name, of_batch[beside].name)
     if timed and not is_busy(timed.other_cpu_share) and timed.speedup.value and row.step_seconds:
-        lines.append(str(in_cell(timed.speedup, ".2f", "×")))
+        is_strict = beside == "float32" and results.study.plain(benchmark, DEFAULT_POLICY)
+        lines.append(str(in_cell(timed.speedup, ".2f", "×")) + (" float32" if is_strict else ""))
     pair = row.pair
     if pair and row.accuracy is not None and not pair.reason:  # how the accuracy compares with the baseline's
         kind = "difference" if pair.most_loss_pp is None else "loss"

@@ -18,6 +18,7 @@ _COMMAND = (
     r"(?:\.venv/bin/|\b)(?:make \w+|dvc repro|python -m stages\.\w+)\b"
     r"(?: (?:--benchmark \w+|--[\w-]+|[A-Z]+=\S*\w|\w+@[\w-]+))*"
 )
+_VARIABLES = r"\b[A-Z_]{4,}=\d+(?: [A-Z_]{4,}=\d+)*"  # of the environment
 # Characters with a meaning in Markdown: code, emphasis, cells, tags, and the bracket that ends the text of a link.
 _MARKDOWN = re.compile(r"[\\`*|<~#]|(?<!\w)_|_(?!\w)|\](?=[(\[:])")
 
@@ -60,7 +61,7 @@ def _environment(
         finalize=lambda value: escape_text(value if isinstance(value, Markup) else _visible(value)),
     )
     keys = sorted((name for name in names if not name.isalpha()), key=len, reverse=True)
-    code = re.compile("|".join([_COMMAND, *(rf"(?<![\w.-])(?:{re.escape(key)})(?![\w.-]\w)" for key in keys)]))
+    code = re.compile("|".join([_COMMAND, _VARIABLES, *(rf"(?<![\w.-])(?:{re.escape(key)})(?![\w.-]\w)" for key in keys)]))
 
     def prose(text: str) -> Markup:
         """Set names and commands as code. Keep each interval, and each number with its unit, on one line."""

@@ -1,7 +1,7 @@
 """Arrange stored results as the parts of the report, without computing new ones."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from datetime import datetime
 from typing import Any
 
@@ -58,16 +58,28 @@ def contents(results: Results) -> dict[str, Any]:
         "untested": [row for row in judged if not is_tested(row[1])],
         "benchmarks": benchmarks,
         "widths": [figures.width_chart(speeds)] if (speeds := speeds_by_width(results)) else [],
-        "run_epochs": any("run_epoch" in each["columns"] for each in benchmarks),
         "answered_first": results.study.answered_first,
         "runs": results.tables.runs,
-        "few_launches": min((row.num_launches for row in results.tables.pairs if is_short(row)), default=0),
+        "legend": _legend(results, {column for each in benchmarks for column in each["columns"]}),
         "numerics": _numerics(results),
         "made_on": list(dict.fromkeys(map(device_in_words, results.environments))),
         "draw": figures.draw_svg,
         "is_beyond": is_beyond,
         "num_planned": len(results.study.runs()),
         "asked_afterwards": any((run.started_at or "") < ASKED_SINCE for run in results.tables.runs),
+    }
+
+
+def _legend(results: Results, shown: Set[str]) -> dict[str, Any]:
+    """Return what the sentence under the tables depends on, with the columns that they show."""
+    pairs, runs = results.tables.pairs, results.tables.runs
+    is_on_accelerator = any(each["accelerators"] for each in results.environments)
+    return {
+        "baseline": results.study.comparison.baseline,
+        "shown": sorted(shown),
+        "few_launches": min((row.num_launches for row in pairs if is_short(row)), default=0),
+        "images_on_device": any(row.images_on_device for row in pairs),
+        "own_share": not is_on_accelerator and all(run.memory_kind != "resident_set" for run in runs),
     }
 
 
