@@ -62,5 +62,5 @@ def planned(name: str) -> Study:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.speed", description=__doc__)
     parser.add_argument("--benchmark", required=True, help="a benchmark of params.yaml")
-    parser.add_argument("--again", action="store_true", help="measure anew what is measured already")
+    parser.add_argument("--again", action="store_true", help="measure again what is measured already")
     run(main, parser)

@@ -112,7 +112,7 @@ def test_advice_is_asked_for_edited_made_and_asked_for_again(finished, environme
     mixed = [name for name, variant in made["variants"].items() if "yours_layers" in variant.get("benchmarks", [])]
     blocks = (finished / "results/speed/yours_layers/blocks.csv").read_text()
     assert len(mixed) == 5  # float32, the policy, each of two kinds of layers in float32, and both
-    assert all(f"{name}," in blocks for name in mixed)
+    assert all(f",{name}\n" in blocks for name in mixed)
     records = {path: path.stat().st_mtime for path in finished.glob("runs/*/*/*/record.json")}
     run(finished, environment, sys.executable, "-m", "stages.advise", *asked)
     assert {path: path.stat().st_mtime for path in records} == records

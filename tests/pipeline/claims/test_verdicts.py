@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from comparisons import CPU, run, tables
+from comparisons import CPU, between, pair, run, tables
 from conftest import small_study
 
 from pipeline.claims.claim import NotTestableError, check_variant
@@ -93,6 +93,21 @@ def test_a_difference_smaller_than_days_differ_is_out_of_reach_of_one_machine(th
 def test_a_speedup_no_larger_than_what_the_baseline_has_over_itself_is_none(threshold, speedup, again, verdict):
     """Chance can't imitate the absence of a gain."""
     assert judged(SPEEDUP | threshold, tables(*speedup, again=again)).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("networks", "threshold", "first", "verdict"),
+    [("some", {"at_least": 2.0}, 1.8, "inconclusive"), ("every", {"at_most": 1.0}, 1.8, "not reproduced")],
+)
+def test_the_strongest_case_comes_first_and_its_opposite_second(networks, threshold, first, verdict):
+    found = tables(1.1, 1.3)
+    for name, low, high in (("mixed_2x", 1.6, 2.1), ("float32_2x", 0.3, 0.5)):
+        found.pairs.append(pair(CPU, candidate=name, speedup=between(low, high)))
+    claim = SPEEDUP | threshold | {"networks": networks, "also": ["mixed_2x", "float32_2x"]}
+    judgement = judged(claim, found)
+    assert judgement.verdict == verdict
+    speeds = [said.numbers["ratio"].value for said in judgement.measured]
+    assert speeds == pytest.approx([first, 0.4, 1.2], abs=0.06)
 
 
 @pytest.mark.parametrize(("share", "verdict"), [(None, "reproduced"), (0.25, "reproduced"), (0.26, "inconclusive")])
