@@ -66,7 +66,10 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
 
 @contextmanager
 def unedited(*paths: Path) -> Iterator[None]:
-    """Raise `InputError` at the end if a file was edited meanwhile: DVC would take the edit for what was read."""
+    """Raise `InputError` at the end of the block if a file was edited meanwhile.
+
+    DVC would assume that the edited file was read.
+    """
     before = [path.read_bytes() if path.exists() else None for path in paths]
     yield
     for path, content in zip(paths, before, strict=True):

@@ -46,7 +46,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def why_slow(planned: Study, made: Study, tables: Tables) -> Study | None:
-    """Return the study with a benchmark that asks which layers make 16 bits slow, unless they are faster."""
+    """Return the study with a benchmark that tests which layers make 16 bits slow, or None if none need testing."""
     policy = slow_policy(made, tables)
     if policy is None:
         return None
@@ -63,14 +63,14 @@ FURTHER = {
 
 
 def compose_study(arguments: argparse.Namespace) -> None:
-    """Compose the study in params.yaml, unless this command composed it."""
+    """Compose the study in params.yaml, unless the same command composed it before."""
     there = load_study() if PARAMS.exists() else None
     command = command_of(arguments)
     if there and there.name == YOURS and there.description.endswith(command):
         print(f"{PARAMS} is what this command composed, and is taken as it is")
         return
     with nobody_at_work():
-        pass  # or the data and the times of that command would suffer
+        pass  # otherwise, preparing data would disturb that command
     known = known_datasets(there)
     dataset = arguments.dataset
     if dataset not in known:
@@ -97,19 +97,19 @@ def compose_study(arguments: argparse.Namespace) -> None:
 
 
 def text_of_study(study: Study) -> str:
-    """Return the text of params.yaml."""
+    """Return the text of params.yaml for `study`, under a comment on its origin."""
     text = yaml_files.dump(study.model_dump(mode="json", exclude_unset=True))
     return f"# Composed by make advise. What you change here, the same command takes.\n{text}"
 
 
 def command_of(arguments: argparse.Namespace) -> str:
-    """Return the command in one line, with all that was asked for. The study's description ends with it."""
+    """Return the command with all its options, on one line. The study's description ends with it."""
     given = {name.upper(): value for name, value in sorted(vars(arguments).items()) if value not in (None, {})}
     return " ".join(["make advise", *(f"{name}={json.dumps(value)}" for name, value in given.items())])
 
 
 def known_datasets(study: Study | None) -> Mapping[str, DatasetSource]:
-    """Return the data sets that a study names: whole, if SMALL=1 had cut them."""
+    """Return the data sets that a study names, by name. If SMALL=1 cut them, return the whole ones."""
     if study is None or study.campaign != SMALL:
         return study.datasets if study else {}
     return {

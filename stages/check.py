@@ -92,7 +92,7 @@ def runs_to_make(study: Study) -> list[RunKey]:
 
 
 def slowness() -> float:
-    """Return how many times as long this CPU takes for a little Python as the CPU that the seconds above are from.
+    """Return how many times as long this CPU takes for a little Python as the CPU on which the constants were measured.
 
     A short run spends most of its time in Python, tracing a model.
     """

@@ -2,9 +2,9 @@
 
 A finished campaign is entered in the ledger. The exit status tells whether anything changed since the baseline:
 
-0 nothing changed · 1 a crash · 2 a fault of the input · 10 a warning: repeat on fresh seeds · 20 drift, seen twice ·
+0 nothing changed · 1 a crash · 2 a fault of the input · 10 a warning: repeat with fresh seeds · 20 drift, seen twice ·
 30 too little evidence · 40 no usable speed measurement. results/status.json always gives the same status, with
-the reasons. On Slurm, a warning submits the campaign once more, on fresh seeds.
+the reasons. On Slurm, a warning submits the campaign once more, with fresh seeds.
 """
 
 import argparse

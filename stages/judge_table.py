@@ -93,7 +93,7 @@ def say(judged: Judged) -> None:
 
 
 def command() -> None:
-    """Judge the table that the command line names: the script `judge-runs`."""
+    """Run the script `judge-runs`, which judges the table that its command line names."""
     parser = argparse.ArgumentParser(
         prog=COMMAND,
         description=__doc__,

@@ -44,7 +44,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def write(folder: Path, texts: Mapping[str, str]) -> bool:
-    """Write files into `folder`."""
+    """Write each text to the file of its name in `folder`. Return True: there is a page now."""
     for name, text in texts.items():
         write_whole(folder / name, text)
     return True

@@ -21,12 +21,12 @@ from stages.summary import summarise
 
 AGAIN = "then `make repro` goes on from there: what is finished stays."
 GOES_ON = "`make repro` goes on after the last whole epoch."
-# What DVC advises at its end. It would stand between its last stage and the answer.
+# What DVC advises at its end. It would appear between the output of the last stage and the answer.
 HINTS = re.compile(
     r"To track the changes with git|\tgit add |To enable auto staging|\tdvc config core.autostage|Use `dvc push`"
 )
 CHECKED = Path(".cache/checked")
-STALE = "was made by another study|has no run of the study"  # what DVC believes to be up to date
+STALE = "was made by another study|has no run of the study"  # said of results that DVC takes to be current
 # By pattern in DVC's output; the first match counts.
 REMEDIES = {
     "No space left|Disk quota exceeded": f"Make room on the disk; {AGAIN}",
@@ -63,10 +63,10 @@ def make() -> int:
 
 
 def finish() -> tuple[int, str]:
-    """Run `dvc repro` until it has finished the study that is in params.yaml at its end; return as `run_dvc` does.
+    """Run `dvc repro` until it has finished the study that is then in params.yaml. Return what `run_dvc` returns.
 
-    DVC takes an edit that was made while a stage ran for what the stage read. So ask afterwards what is missing. Also
-    try once more what the time limit of an earlier command has ended.
+    If a file is edited while a stage runs, DVC assumes that the stage read the edited file. So check afterwards what is
+    missing. Also repeat, once, what the time limit of an earlier command has ended.
     """
     from pipeline.machine.left_out import study_as_made  # these take half a second to import
     from pipeline.store.plan import stopped_once, unmade
@@ -88,7 +88,7 @@ def finish() -> tuple[int, str]:
 
 
 def is_checked() -> bool:
-    """Return whether study, claims, `ENGINE` and dvc.lock are as they were when a study last finished here."""
+    """Return whether the study, the claims, `ENGINE` and dvc.lock are as they were when a study last finished here."""
     return CHECKED.exists() and CHECKED.read_text(encoding="utf-8") == asked_for()
 
 

@@ -11,7 +11,7 @@ from pipeline.words.sentences import Said, sentence
 
 
 def what_was_found() -> dict[str, Any]:
-    """Return the content of `results/status.json`; write it anew if it is not about this report."""
+    """Return the content of `results/status.json`. Write it again if it is about a different report, or missing."""
     if STATUS.exists():
         found = cast(dict[str, Any], json.loads(STATUS.read_bytes()))
         if found.get("report_sha256") == hashlib.sha256(REPORT.read_bytes()).hexdigest():

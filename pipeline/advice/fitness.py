@@ -85,7 +85,7 @@ def look(
 
 
 def costly_kinds(study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int) -> list[str]:
-    """Return the kinds of layers with kernels, that with the most multiply-adds first.
+    """Return the kinds of layers with kernels. The kind with the most multiply-adds comes first.
 
     A kernel is applied at each position of the layer's output (N, ..., channels).
     """
@@ -109,9 +109,9 @@ def _one_a_precision(variants: Iterable[Variant]) -> Iterable[Variant]:
 
 @contextmanager
 def _outcome_or_refusal(name: str, variant: Variant) -> Iterator[list[str]]:
-    """Turn errors inside the block into an `InputError` that names policy and layer. Yield a list for lack of memory.
+    """Turn an error inside the block into an `InputError` that names the policy and the layer.
 
-    Lack of memory is an outcome of runs.
+    Lack of memory is an outcome of runs, not an error. It is noted in the list that is yielded.
     """
     outcome: list[str] = []
     try:
@@ -142,7 +142,7 @@ def _build(benchmark: Benchmark, variant: Variant, num_channels: int, num_classe
 def _check_predictions(
     model: keras.Model, name: str, benchmark: Benchmark, variant: Variant, image_shape: tuple[int, int, int]
 ) -> np.ndarray:
-    """Predict two images and return them. Refuse a model whose dtypes or probabilities are not as they must be."""
+    """Have the model predict two images, and return these. Refuse it if its dtypes or its predictions are wrong."""
     images = np.random.default_rng(0).integers(0, 256, (2, *image_shape), np.uint8)
     probabilities = engine.predict(model, WholeBatches(images, 2))
     check_model(name, benchmark, variant, observed_dtypes(model, str(probabilities.dtype)), probabilities)
@@ -153,7 +153,7 @@ def _check_beside(name: str, source: Path, paths: Set[str]) -> None:
     """Refuse files read from the folder around `source`, because editing them would not retrain anything.
 
     Args:
-        paths: of all files that were read.
+        paths: the paths of all files that were read.
     """
     source = source.resolve()
     known = [Path(part).resolve() for part in (source, *PROJECT_FOLDERS, sys.prefix, sys.base_prefix)]

@@ -1,4 +1,4 @@
-"""Ask further after the study of a user's model: which layers make 16 bits slow, and what would keep a run finite?
+"""Propose further studies of a user's model: which layers make 16 bits slow, and what would keep a run finite?
 
 Functions take the study as it is in params.yaml (`planned`), and as this machine made it (`made`), without the variants
 that it leaves out. They return the planned study with what is to be tried next, or None if there is nothing to try.
@@ -18,7 +18,7 @@ BUDGET_SECONDS = 100.0
 
 
 def slow_policy(made: Study, tables: Tables) -> str | None:
-    """Return the fastest 16-bit variant if none is faster than the default and no mixture was tried yet."""
+    """Return the fastest 16-bit variant, or None if one is faster than the default or mixtures were tried already."""
     rows = _speeds(made, tables, YOURS)
     if LAYERS in made.benchmarks or not rows or any(row.speedup.lies_above(1) for row in rows):
         return None
@@ -52,7 +52,7 @@ def with_mixtures(planned: Study, policy: str, kinds: Sequence[str]) -> Study:
 def with_best_mixture(planned: Study, made: Study, tables: Tables) -> Study | None:
     """Add the fastest mixture to the user's benchmark if it is faster than the default.
 
-    There it is timed in new launches, because the best of several was chosen by luck as well, and trained.
+    There it is trained, and timed in new launches, because the best of several owes its speed partly to luck.
     """
     if LAYERS not in made.benchmarks or any(variant.float32_layers for variant in made.variants_of(YOURS).values()):
         return None
@@ -65,7 +65,7 @@ def with_best_mixture(planned: Study, made: Study, tables: Tables) -> Study | No
 
 
 def with_repair(planned: Study, made: Study, tables: Tables) -> Study | None:
-    """Add one run of each diverged 16-bit policy, with the first layer that was not finite in float32."""
+    """Add one run of each 16-bit policy that diverged, with the layer that was first not finite kept in float32."""
     values, is_new = _values(planned), False
     for name in made.recommendable(YOURS):
         where = [run.first_not_finite for run in tables.runs_of(YOURS, name) if run.first_not_finite]

@@ -21,7 +21,7 @@ TRACING, PROCESS_SECONDS = 1.5, 3.0
 
 
 class Size(NamedTuple):
-    """Hold the number of training images of a study, its multiples of the batch, and the seconds that it takes."""
+    """Hold a study's number of training images, its multiples of the batch size, and the seconds that it takes."""
 
     num_images: int
     multiples: tuple[int, ...]

@@ -1,6 +1,6 @@
 """Compare a campaign with its series' baseline: report what changed, whether that is confirmed, and the exit status.
 
-0 nothing changed · 10 a warning: repeat on fresh seeds · 20 drift: the warning came back, in the same direction ·
+0 nothing changed · 10 a warning: repeat with fresh seeds · 20 drift: the warning came back, in the same direction ·
 30 too little evidence · 40 no usable speed measurement.
 """
 
@@ -24,7 +24,7 @@ FINE, WARNING, DRIFT, TOO_LITTLE, INVALID = 0, 10, 20, 30, 40
 
 
 class Alarm(NamedTuple):
-    """Hold a variant's quantity that has left the band of `statistics.shifts`, for better or for worse."""
+    """Hold a variant's quantity that has left the band of `pipeline.statistics.shifts`, for better or for worse."""
 
     benchmark: str
     variant: str
@@ -56,7 +56,7 @@ def detect_drift(
 
     Args:
         earlier: the campaigns before `new`, oldest first. The last campaign of the same series outside the baseline
-            confirms a warning if it shifted in the same direction on other seeds.
+            confirms a warning if it shifted in the same direction with other seeds.
         baseline: the campaigns pinned as the baseline of the series.
     """
     before = next((old for old in reversed(earlier) if old.series == new.series and old not in baseline), None)
@@ -91,7 +91,7 @@ def _shifts(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict[
 
 
 def _completed(campaigns: Sequence[CampaignEntry], benchmark: str, variant: str) -> tuple[int, int]:
-    """Return how many runs of a variant completed, and how many there are."""
+    """Return how many of a variant's runs completed, and how many runs there are."""
     runs = [run for campaign in campaigns for run in campaign.runs_of(benchmark, variant)]
     return sum(run.outcome == "completed" for run in runs), len(runs)
 

@@ -1,4 +1,4 @@
-"""Number the elements of a campaign: its runs, the numerics, its speeds, and last the collector.
+"""Number the elements of a campaign: its runs, the numerics, its speed measurements and, last, the collector.
 
 The jobs of a cluster know only these numbers. The numbers follow from the study, which stays the same in a campaign.
 """
@@ -23,8 +23,8 @@ def elements(study: Study) -> list[Element]:
 def missing_elements(study: Study, min_stops: int = MAX_STOPS) -> list[int]:
     """Return the numbers of the elements whose results are missing from the campaign's folder, the working directory.
 
-    The collector never counts as missing, nor do runs of variants left out on the machine of the other runs. What its
-    time limit has ended fewer than `min_stops` times counts as missing.
+    The collector never counts as missing, nor do runs of variants left out on the machine of the other runs. A run or a
+    measurement that its time limit has ended fewer than `min_stops` times counts as missing, too.
     """
     missing = set(missing_runs(study.without(read_left_out(study)), min_stops))
     runs = [key not in missing for key in study.runs()]

@@ -74,7 +74,7 @@ class CampaignEntry(Untrusted):
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """Return (benchmark, variant) of the runs, each pair once."""
+        """Return the (benchmark, variant) pairs of the runs, each pair once."""
         return list(dict.fromkeys((run.benchmark, run.variant) for run in self.runs))
 
     @property
@@ -97,7 +97,7 @@ class CampaignEntry(Untrusted):
         return [launch for launch in self.launches if launch.benchmark == benchmark]
 
     def training_times(self, benchmark: str) -> list[float]:
-        """Return logarithms of the baseline's epoch seconds, one per launch."""
+        """Return the natural logarithms of the baseline's epoch seconds, one per launch."""
         return [math.log(launch.epoch_seconds) for launch in self.launches_of(benchmark)]
 
     def timed_variants(self, benchmark: str) -> list[str]:
@@ -106,7 +106,7 @@ class CampaignEntry(Untrusted):
         return [name for name in (measured or [[]])[0] if all(name in names for names in measured)]
 
     def launch_effects(self, benchmark: str, variants: Sequence[str]) -> np.ndarray:
-        """Return logarithms of slowdowns, (num_launches, num_variants)."""
+        """Return the natural logarithms of the variants' slowdowns, (num_launches, num_variants)."""
         return np.log([[launch.slowdowns[name] for name in variants] for launch in self.launches_of(benchmark)])
 
 
@@ -115,7 +115,8 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
 
     Args:
         records: the finished runs, at least one. `check_comparable` has accepted them.
-        speeds: the speeds of each benchmark. They are left out if other work took more CPU time than the study allows.
+        speeds: the speeds of each benchmark. They are left out if other work took so much CPU time that they don't
+            count.
 
     Raises:
         InputError: the campaign was made on several devices or drivers, and so belongs to no series.

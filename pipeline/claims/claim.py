@@ -40,7 +40,7 @@ class Judgement(Untrusted):
     """Hold the verdict on a source's claim, or the answer of one of our experiments.
 
     `measured` says what was found, `would_change` what would decide the claim. `evidence` is the kind of evidence
-    behind the verdict, or None if there is none: then no study here tested the claim.
+    behind the verdict. None means that no study here tested the claim.
     """
 
     id: str

@@ -35,7 +35,7 @@ def read_evidence(root: Path = Path()) -> Evidence:
     """Return the evidence under `root`, with `variants` left empty.
 
     Raises:
-        InputError: a file is missing, damaged, or of another study.
+        InputError: a file is missing or damaged, or belongs to another study.
     """
     study = study_as_made(root)
     tables, numerics = read_tables(study, root), read_numerics(study, root)

@@ -49,8 +49,8 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
     """Claim that the speedup of `candidate` over `baseline`, by default the study's, is at least or at most some value.
 
     `networks` says where the claim is meant to hold: on `benchmark`, on some network ("can be faster"), or on every
-    network ("is never faster"). Some and every network are judged by all benchmarks of the study, and by further
-    candidates, `also`. A case that falls short does not refute "some", and one that agrees does not confirm "every".
+    network ("is never faster"). "Some" and "every" are judged on all benchmarks of the study, for the candidate and for
+    those in `also`. A case that falls short does not refute "some", and one that agrees does not confirm "every".
     """
 
     kind: Literal["speedup"]
@@ -262,7 +262,7 @@ _MUCH = 10  # times the tolerance: a wider interval excludes little
 class LateSkipsClaim(VariantClaim, ThresholdClaim):
     """Claim that the loss scale skips at most a given percentage of the steps after the first epoch.
 
-    Only runs in which the loss scale has the time to grow, and so may overflow again, show anything.
+    Only runs that are long enough for the loss scale to grow, and so to overflow again, are evidence.
     """
 
     unit = " %"
@@ -355,7 +355,7 @@ class FactClaim(BaseClaim):
 
 
 class TrialClaim(BaseClaim):
-    """Claim that an optimizer trains at more than half of the seeds, or fails at more than half.
+    """Claim that an optimizer trains with more than half of the seeds, or fails with more than half.
 
     With `margin_pp`, the claim is that it trains as well as in float32, within that many percentage points.
     """

@@ -33,7 +33,7 @@ def judge_results(root: Path = Path()) -> list[Judgement]:
     """Judge each claim and finding under `root` by the results there.
 
     Raises:
-        InputError: a file is missing, damaged, or of another study.
+        InputError: a file is missing or damaged, or belongs to another study.
     """
     return judge_claims(load_claims(root / "claims.yaml"), read_evidence(root))
 

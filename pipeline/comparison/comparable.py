@@ -16,7 +16,7 @@ def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
 
     All runs must share the engine, its packages, the container image and the kind of memory measured. Runs of one seed
     must share the device, its driver and the environment variables; other seeds may run elsewhere. Runs of one
-    benchmark must share the data, and at one seed also the initial weights.
+    benchmark must share the data, and those with the same seed must also share the initial weights.
 
     Raises:
         InputError: the message names every fault, its runs, and how to make them again.

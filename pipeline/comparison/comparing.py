@@ -251,7 +251,7 @@ def _result(run: Run) -> Row:
 
 
 def _in_points(compared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `set_beside` found for accuracies, with the columns of `pairs.csv` and differences in points."""
+    """Return what `set_beside` found, by column of `pairs.csv`, with differences in percentage points."""
     renamed = {"baseline_mean": "baseline_accuracy", "candidate_mean": "candidate_accuracy"}
     cells = {renamed.get(name, name): value for name, value in compared.items()}
     difference: Estimate = cells.pop("difference")
@@ -267,10 +267,10 @@ def _predictions(study: Study, benchmark: str, variant: str, runs: Mapping[RunKe
 
 
 def changed_shares(theirs: Mapping[int, np.ndarray], ours: Mapping[int, np.ndarray]) -> dict[str, Any]:
-    """Describe which share of predictions the candidate changes, beside the share that another seed changes.
+    """Return the share of predictions that the candidate changes, and the share that another seed changes.
 
     Args:
-        theirs: predicted classes (num_test_examples,) of the baseline's runs, by seed.
+        theirs: predicted classes, integer (num_test_examples,), of the baseline's runs, by seed.
         ours: those of the candidate.
     """
     changed = [float((theirs[seed] != ours[seed]).mean()) for seed in theirs.keys() & ours.keys()]
@@ -285,7 +285,7 @@ def _family(study: Study, baseline: str, candidate: str) -> Hashable:
     """Return a key for the question that a pair answers, so that Holm's method adjusts over pairs with the same key.
 
     The key holds the baseline, whether the candidate changes only policy and batch, and whether it keeps float32
-    variables. TF32 is the default of a GPU, and no candidate of that kind. A control has its own key.
+    variables. TF32, the default of a GPU, does not count as such a change. A control has its own key.
     """
     if candidate in study.comparison.must_differ:
         return baseline, candidate

@@ -18,7 +18,7 @@ from pipeline.study.schema import RunKey, Study
 
 
 class Run(NamedTuple):
-    """Hold what a finished run recorded; `predicted` (num_test_examples,) is empty if the run failed."""
+    """Hold what a finished run recorded. `predicted`, integer (num_test_examples,), is empty if the run failed."""
 
     record: RunRecord
     epochs: Sequence[EpochRecord]
@@ -26,7 +26,7 @@ class Run(NamedTuple):
 
 
 def read_runs(study: Study, root: Path = Path(), without: Collection[RunKey] = ()) -> dict[RunKey, Run]:
-    """Return the finished runs of the study under `root`, but for those in `without`.
+    """Return the finished runs of the study under `root`, except those in `without`.
 
     Raise `InputError` if files are damaged or disagree.
     """
@@ -63,7 +63,7 @@ def read_epochs(record: RunRecord, root: Path = Path()) -> list[EpochRecord]:
 def read_predictions(
     record: RunRecord, root: Path = Path(), labels_by_benchmark: dict[str, np.ndarray] | None = None
 ) -> np.ndarray:
-    """Return the class that a finished run predicts for each test example (num_test_examples,); empty if it failed.
+    """Return the classes that a finished run predicts, integer (num_test_examples,), or an empty array if it failed.
 
     Args:
         labels_by_benchmark: the labels of runs that were read before; the labels of a new benchmark are added.

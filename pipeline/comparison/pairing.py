@@ -46,16 +46,17 @@ class Side(NamedTuple):
 
     @property
     def results(self) -> np.ndarray:
+        """Return the results of the compared runs, float64 (num_seeds,)."""
         return np.array([self.runs[seed].result for seed in self.shared], dtype=np.float64)
 
     @property
     def unit(self) -> float:
-        """Return the step in which the results come: the value of the last digit of the one with the most digits."""
+        """Return the step in which the results come: the smallest `unit` of the compared runs, or 0 without any."""
         return min((float(self.runs[seed].unit) for seed in self.shared), default=0.0)
 
 
 class Pair(NamedTuple):
-    """Hold a baseline's and a candidate's runs, their contrast, and a reason not to trust a test of it, or None."""
+    """Hold a baseline's and a candidate's runs, their contrast, and any `reason` not to trust a test of it."""
 
     baseline: Side
     candidate: Side
@@ -105,7 +106,7 @@ def set_beside(
     ]
 
 
-MAX_SHARE_OF_LOSS = 0.5  # of the baseline's mean: a wider margin means nothing, unless results are accuracies
+MAX_SHARE_OF_LOSS = 0.5  # of the baseline's mean: a wider margin means nothing. For accuracies, it is MAX_MARGIN_SHARE
 # Reasons that make any test of the results meaningless.
 NO_TEST = ("identical", "rounded", "one_class", "too_few_seeds")
 MIN_PLANNING_SEEDS = 5
@@ -122,7 +123,7 @@ def _compare(theirs: Runs, ours: Runs, asked: Question) -> Pair:
 
 
 def sides_of(theirs: Runs, ours: Runs) -> tuple[Side, Side]:
-    """Return the runs that `set_beside` compares: those at seeds that both completed, or all completed runs."""
+    """Return the runs that `set_beside` compares: those with seeds that both completed, or all completed runs."""
     completed = [[seed for seed, run in runs.items() if run.outcome == "completed"] for runs in (theirs, ours)]
     shared = [seed for seed in completed[0] if seed in completed[1]]
     if len(shared) >= MIN_SEEDS or theirs.keys() <= ours.keys() or ours.keys() <= theirs.keys():
@@ -151,7 +152,7 @@ def _reason(theirs: Side, ours: Side, asked: Question) -> str | None:
 
 
 def _are_identical(theirs: Side, ours: Side) -> bool:
-    """Tell whether all results are equal, or the final weights of two precisions are: then nothing can be tested."""
+    """Tell whether nothing can be tested: all results are equal, or the final weights of two precisions are."""
     a, b = ([side.runs[seed] for seed in side.shared] for side in (theirs, ours))
     if not a or not b:
         return False
@@ -166,7 +167,7 @@ def _are_identical(theirs: Side, ours: Side) -> bool:
 
 
 def _failed_beside(side: Side, other: Side, how: str | None = None) -> int:
-    """Count the runs that failed (with outcome `how`, if given) at seeds that the other variant completed or lacks."""
+    """Count failed runs (with outcome `how`, if given) whose seed the other variant completed or lacks."""
     return sum(
         run.outcome != "completed" and how in (None, run.outcome)
         for seed, run in side.runs.items()
@@ -195,7 +196,7 @@ def _losses(pair: Pair, gain: Contrast, num_candidates: int, asked: Question) ->
     """Return the largest loss left possible and, if that is more than the margin, how many seeds would decide.
 
     Such a number supposes that nothing is lost, so there is none if a loss is shown. Fewer than `MIN_PLANNING_SEEDS`
-    estimate the spread too badly for a plan.
+    seeds estimate the spread too poorly for a plan.
     """
     found, needed = Loss(), None
     if num_candidates and pair.reason is None:

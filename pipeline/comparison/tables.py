@@ -25,15 +25,15 @@ RUN_COLUMNS = (
     *("device", "device_kind", "compute_capability", "device_memory_bytes", "cpu_features"),
 )
 # Columns of `pairs.csv`. Accuracy is compared over the seeds that both variants completed. `missing_candidate` lists
-# planned seeds without a run. `num_failed_*` counts failed runs at seeds that the other variant completed or lacks.
+# planned seeds without a run. `num_failed_*` counts failed runs whose seed the other variant completed or lacks.
 # Differences are candidate − baseline, in percentage points, with 95 % intervals. p-values are adjusted by Holm's
 # method over `num_candidates` pairs. `reason` says why the tests decide nothing. The candidate loses at most
 # `most_loss_pp`, with 95 % confidence over all candidates that may be recommended. `changed_share` is the mean share of
-# test predictions that the candidate changes at equal seeds; another seed of the baseline changes
+# test predictions that the candidate changes with equal seeds; another seed of the baseline changes
 # `changed_by_seed_share`. `speedup` is the baseline's time over the candidate's. Its interval holds for another day;
-# `sitting_*` holds only for this measurement. `epoch_speedup` is the speedup of whole epochs with their
-# validation. `candidate_kernel_share` is the share of the candidate's CPU time that the system's kernel took. `*_fault`
-# says how a process failed in the turns.
+# `sitting_*` holds only for this measurement. `epoch_speedup` is the speedup of whole epochs with their validation.
+# `candidate_kernel_share` is the share of the candidate's CPU time that the system's kernel took. `*_fault` says how a
+# process failed in the turns.
 PAIR_COLUMNS = (
     *("benchmark", "baseline", "candidate"),
     *("num_seeds", "missing_candidate", "num_failed_baseline", "num_failed_candidate"),

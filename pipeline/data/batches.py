@@ -15,9 +15,11 @@ from pipeline.data.datasets import Examples
 class ShuffledBatches(keras.utils.PyDataset):
     """Serve every example once an epoch, in a new order each time; the last batch may be smaller.
 
+    A batch consists of uint8 images (n, H, W, C) and integer labels (n,).
+
     Args:
-        on_device: keep all examples on the device, and send only the row numbers of each batch. The batches are the
-            same, bit for bit.
+        on_device: whether to keep all examples on the device, and send only the row numbers of each batch. The batches
+            are the same, bit for bit.
     """
 
     def __init__(self, examples: Examples, batch_size: int, seed: int, on_device: bool = False) -> None:
@@ -43,9 +45,9 @@ class ShuffledBatches(keras.utils.PyDataset):
 
 
 class WholeBatches(keras.utils.PyDataset):
-    """Serve images in order, in whole batches; repeat the last image to fill the last batch.
+    """Serve images (N, H, W, C) in order, in whole batches; repeat the last image to fill the last batch.
 
-    XLA then compiles for only one shape.
+    All batches then have the same shape, so XLA compiles only once.
     """
 
     def __init__(self, images: np.ndarray, batch_size: int) -> None:

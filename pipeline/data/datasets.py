@@ -107,7 +107,7 @@ def load_dataset(name: str, split: Split) -> Dataset:
 
 
 def labels_of_test(name: str) -> np.ndarray:
-    """Return the true classes (num_test_examples,) of the test set, in data set order."""
+    """Return the true classes of the test set, integer (num_test_examples,), in data set order."""
     return _read(DATA / name / "test_labels.npy", read_description(name).sha256.get("test_labels"), _remedy(name))
 
 

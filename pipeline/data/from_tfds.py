@@ -25,7 +25,8 @@ MAX_ROUNDING = 0.05  # root mean square of the error, as a share of the images' 
 def read_tfds(where: str, source: DatasetSource) -> tuple[str, list[str], dict[str, Examples]]:
     """Return a data set's full name, classes, and train and test examples; fetch it unless `TFDS_DATA_DIR` holds it.
 
-    Images become uint8 (N, H, W, C), in TFDS's order. Floats in [0, 1] are scaled to [0, 255] and rounded.
+    Images become uint8 (N, H, W, C), and labels int64 (N,), in TFDS's order. Floats in [0, 1] are scaled to [0, 255]
+    and rounded.
 
     Raises:
         InputError: TFDS can't find or fetch the data set (the message says what to put where), or the data set does

@@ -63,6 +63,10 @@ def in_order(images: np.ndarray, labels: np.ndarray) -> tuple[Examples, str]:
     """Return the examples sorted by their digests, and the SHA-256 of their content.
 
     Sources list examples in different orders, and a split is cut by position.
+
+    Args:
+        images: uint8 (N, H, W, C).
+        labels: integer (N,), each less than 256.
     """
     digests = [
         hashlib.sha256(image.tobytes() + bytes([label])).digest() for image, label in zip(images, labels, strict=True)

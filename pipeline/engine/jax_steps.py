@@ -35,7 +35,10 @@ def training_step(model: Any) -> tuple[Callable[..., Any], Callable[[], Any]]:
 
 
 def gradients(model: Any, images: Any, labels: Any) -> list[Any]:
-    """Return the gradients of a compiled model's scaled loss with respect to its trainable variables."""
+    """Return the gradients of a compiled model's scaled loss with respect to its trainable variables.
+
+    The loss is that for images (N, ...) and integer labels (N,).
+    """
     trainable, others, optimizer_values = (_values(part) for part in _parts(model))
 
     def scaled_loss(trainable: Any) -> Any:
@@ -46,7 +49,7 @@ def gradients(model: Any, images: Any, labels: Any) -> list[Any]:
 
 
 def try_step(model: Any, images: Any, labels: Any) -> None:
-    """Trace a training step of a compiled model without compiling it, which takes seconds."""
+    """Trace a training step of a compiled Keras model, but don't have XLA compile it: that would take seconds."""
     step, first_state = training_step(model)
     jax.eval_shape(step, first_state(), images, labels)
 

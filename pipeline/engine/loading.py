@@ -1,4 +1,4 @@
-"""Load an engine silently, without the packages that it imports just in case."""
+"""Load an engine silently, without the packages that it imports but does not need."""
 
 import contextlib
 import importlib.metadata
@@ -13,7 +13,7 @@ from pipeline.errors import InputError
 
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
-    """Redirect file descriptor 2 to /dev/null, because libraries write to it while they load."""
+    """Redirect file descriptor 2 to /dev/null inside the block, because libraries write to it while they load."""
     sys.stderr.flush()
     saved = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -42,9 +42,9 @@ def without(*packages: str) -> Iterator[None]:
 
 
 def check_installed(*packages: str) -> None:
-    """Refuse a package that Python would import from elsewhere than where it is installed.
+    """Raise `InputError` if Python would import a package from a place where it is not installed.
 
-    The version that a run's identity and record hold would not be that of the imported code.
+    A run's identity and record would then name a version other than that of the imported code.
     """
     for package in packages:
         spec = importlib.util.find_spec(package)

@@ -1,4 +1,4 @@
-"""Run JAX underneath Keras. A JAX step returns values to assign to variables afterwards."""
+"""Do on JAX what Keras leaves to its engine. A step returns values, to be assigned to variables later."""
 
 import contextlib
 import importlib.metadata
@@ -47,9 +47,9 @@ def kernels() -> str:
 
 
 def round_float32(enabled: bool) -> None:
-    """Let factors of float32 products be rounded as the device does by default, or forbid it.
+    """Allow or forbid the device to round the factors of float32 products.
 
-    By default a GPU that has TF32 rounds to TF32, and a TPU to bfloat16.
+    By default, a GPU that has TF32 rounds them to TF32, and a TPU to bfloat16.
     """
     jax.config.update("jax_default_matmul_precision", "default" if enabled else "highest")
 
@@ -108,12 +108,12 @@ def kept_on_device(*arrays: np.ndarray) -> Callable[[np.ndarray], tuple[Any, ...
 
 
 def predict(model: Any, batches: Any) -> np.ndarray:
-    """Return the predictions of `model` for `batches`, a PyDataset of images (N, ...), all in one array."""
+    """Return the probabilities (N, num_classes) that `model` predicts for `batches`, a PyDataset of images."""
     return np.asarray(model.predict(batches, verbose=0))
 
 
 def reset_peak_memory() -> None:
-    """Forget the peak so far on a CPU. The peak of JAX's allocator counts from the start and can't be reset."""
+    """On a CPU, forget the peak so far. The peak of JAX's allocator counts from the start and can't be reset."""
     own_memory.forget_peak()
 
 

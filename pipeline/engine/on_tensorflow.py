@@ -1,4 +1,4 @@
-"""Run TensorFlow underneath Keras."""
+"""Do on TensorFlow what Keras leaves to its engine."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -47,7 +47,7 @@ def synchronise() -> None:
 
 
 def round_float32(enabled: bool) -> None:
-    """Let factors of float32 products be rounded as the device does by default (TF32 on a GPU), or forbid it."""
+    """Allow or forbid the device to round the factors of float32 products. By default, a GPU rounds them to TF32."""
     tf.config.experimental.enable_tensor_float_32_execution(enabled)
 
 
@@ -102,15 +102,16 @@ def keeps_images(num_bytes: int) -> bool:  # noqa: ARG001  used on JAX
 
 
 def predict(model: Any, batches: Any) -> np.ndarray:
-    """Return the predictions of `model` for `batches`, a PyDataset of images (N, ...), all in one array."""
+    """Return the probabilities (N, num_classes) that `model` predicts for `batches`, a PyDataset of images."""
     return np.asarray(model.predict(feed(batches), verbose=0))
 
 
 def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
-    """Return the training step of a compiled Keras model as explicit code, compiled like the model.
+    """Return a function for a compiled Keras model's training step, and one that updates the model afterwards.
 
     The step takes images (N, ...) and labels (N,). It returns the mean loss before scaling and the number of correct
-    examples, both still on the device. It changes the model in place, so the second function returned does nothing.
+    examples, both still on the device. It is compiled as the model is. It changes the model in place, so the second
+    function does nothing.
     """
 
     @tf.function(jit_compile=model.jit_compile)  # type: ignore[untyped-decorator]
@@ -141,7 +142,10 @@ def apply_step(optimizer: Any, variable: Any) -> Any:
 def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> list[Any]:
     """Return the gradients of the loss with respect to the layer outputs that `network` returns, as NumPy arrays.
 
+    Outputs that the loss does not depend on are left out.
+
     Args:
+        network: a Keras model that returns the outputs of some layers, and then the probabilities.
         images: the inputs of `network`, (N, ...).
         labels: integer (N,).
         loss: a function of labels and probabilities that returns a scalar.
@@ -159,7 +163,10 @@ def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> l
 
 
 def gradients(model: Any, images: Any, labels: Any) -> list[Any]:
-    """Return the gradients of a compiled model's scaled loss with respect to its trainable variables."""
+    """Return the gradients of a compiled model's scaled loss with respect to its trainable variables.
+
+    The loss is that for images (N, ...) and integer labels (N,).
+    """
     with tf.GradientTape() as tape:
         loss = model.compute_loss(y=tf.convert_to_tensor(labels), y_pred=model(images, training=True))
         scaled = model.optimizer.scale_loss(loss)
@@ -167,7 +174,7 @@ def gradients(model: Any, images: Any, labels: Any) -> list[Any]:
 
 
 def try_step(model: Any, images: Any, labels: Any) -> None:
-    """Take a training step of a compiled model without tracing it, which takes seconds."""
+    """Take a training step of a compiled Keras model, but don't trace it: that would take seconds."""
     found = gradients(model, images, labels)
     model.optimizer.apply_gradients(zip(found, model.trainable_variables, strict=True))
 

@@ -1,1 +1,1 @@
-"""Read files, within limits if others may have made or damaged them, and write YAML as DVC does."""
+"""Read files safely even if others made or damaged them, write files whole, lock them, and digest code."""

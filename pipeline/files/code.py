@@ -1,4 +1,4 @@
-"""Find code and digest it: the files in a path, the files that a module imports, and the code in each file."""
+"""Find files of code, follow their imports, and compute digests that ignore comments and docstrings."""
 
 import ast
 import contextlib
@@ -22,7 +22,7 @@ def digest(source: Path) -> str:
     check_exists(source)
     found = hashlib.sha256()
     for path in files_of_code(source):
-        with contextlib.suppress(FileNotFoundError):  # an editor's file, which is gone again
+        with contextlib.suppress(FileNotFoundError):  # a temporary file of an editor, which is gone by now
             found.update(f"{path.relative_to(source.parent)} {file_digest(path)}\n".encode())
     return found.hexdigest()
 
@@ -63,7 +63,7 @@ def _imported(file: Path) -> Iterable[Path]:
         modules = {Path(*name.split(".")) for name in _names_imported(file.read_bytes())}
     except SyntaxError as error:
         raise InputError(f"{file}, line {error.lineno}: {error.msg}") from None
-    packages = {package for module in modules for package in (module, *module.parents)}  # Python runs these first
+    packages = {package for module in modules for package in (module, *module.parents)}  # Python runs packages first
     candidates = {module.with_suffix(".py") for module in modules} | {package / "__init__.py" for package in packages}
     return (candidate for candidate in candidates if candidate.is_file())
 

@@ -1,4 +1,4 @@
-"""Hold locks on files, which the kernel frees however a process ends."""
+"""Lock files. The kernel releases a lock when the process ends, whatever the reason."""
 
 import contextlib
 import errno
@@ -12,10 +12,11 @@ _NO_LOCKS_HERE = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # some network 
 
 @contextlib.contextmanager
 def alone(path: Path, waits: bool = True, shared: bool = False) -> Iterator[None]:
-    """Hold the lock `path`; the kernel frees it however the process ends.
+    """Hold the lock `path` inside the block. On a file system without locks, hold none.
 
     Args:
-        shared: others that share it may hold it, too.
+        waits: whether to wait until other processes release the lock.
+        shared: whether other processes that share the lock may hold it at the same time.
 
     Raises:
         BlockingIOError: another process holds the lock, and `waits` is False.
@@ -37,5 +38,5 @@ def alone(path: Path, waits: bool = True, shared: bool = False) -> Iterator[None
 
 
 def at_work() -> contextlib.AbstractContextManager[None]:
-    """Hold the lock of all commands that work on the study in this folder, so that none replaces params.yaml."""
+    """Share the lock of all commands that work on the study in this folder, so that params.yaml is not replaced."""
     return alone(AT_WORK, shared=True)

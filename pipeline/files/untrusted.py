@@ -40,7 +40,7 @@ def read_bytes(path: Path, remedy: str) -> bytes:
 
 
 def read_json(model: type[T], path: Path, remedy: str) -> T:
-    """Return the JSON file as `model`: a pydantic model, or any type that pydantic knows, such as `list[Model]`."""
+    """Read a JSON file as a `model`: a pydantic model, or any type that pydantic knows, such as `list[Model]`."""
     content = read_bytes(path, remedy)
     try:
         return TypeAdapter(model).validate_json(content, strict=True)

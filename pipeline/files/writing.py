@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:
-    """Return the text of a CSV file that `pipeline.files.untrusted.read_rows` reads: None is an empty cell."""
+    """Return the text of a CSV file that `pipeline.files.untrusted.read_rows` reads. None becomes an empty cell."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()

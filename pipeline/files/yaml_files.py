@@ -1,4 +1,4 @@
-"""Read and write YAML as DVC does: with ruamel.yaml, in YAML 1.2. In it, 010 is ten and 2:08 is a string.
+"""Read and write YAML 1.2 with ruamel.yaml, as DVC does: 010 is ten, and 2:08 is a string.
 
 If two parsers could read a study differently, the study that is run might not be the study that was checked.
 """
@@ -57,7 +57,7 @@ def dump(values: Any) -> str:
 
 
 def check_untrusted(content: bytes) -> None:
-    """Raise `ValueError` if a stranger's YAML could crash the parser or expand to more than its text."""
+    """Raise `ValueError` if a stranger's YAML could crash the parser or expand far beyond its own size."""
     if len(content) > _MAX_BYTES:
         raise ValueError(f"it has more than {_MAX_BYTES:,} bytes")
     depth = 0

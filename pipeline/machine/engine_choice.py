@@ -18,7 +18,8 @@ def choose_engine(policies: Iterable[str] = (), backend: str | None = None) -> N
     Call this function before the first import of `pipeline.engine`.
 
     Args:
-        backend: by default, the backend of the installed engine.
+        policies: the policies that this process will compute under.
+        backend: a backend of Keras; by default, that of the installed engine.
     """
     os.environ["KERAS_BACKEND"] = backend or ENGINES[installed_engine()].backend
     if kernels_for(policies) == OWN:

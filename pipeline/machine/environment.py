@@ -26,8 +26,8 @@ from pipeline.machine.hardware import (
 from pipeline.study.engines import ENGINES
 
 REQUIREMENTS = Path("requirements")
-CODE = ("pipeline", "requirements", "stages")  # all that makes a run, besides its study, data and own model
-NUM_CPUS = len(os.sched_getaffinity(0))  # counted before a run that shares the machine is limited to its part
+CODE = ("pipeline", "requirements", "stages")  # what affects a run, besides its study, data and model
+NUM_CPUS = len(os.sched_getaffinity(0))  # counted before a run is limited to its share of the cores
 VARIABLES = (  # prefixes of variables that change what libraries compute, or how fast
     *("CUBLAS_", "CUDA_LAUNCH_BLOCKING", "CUDNN_", "DNNL_", "GLIBC_TUNABLES", "JAX_", "KMP_", "LD_PRELOAD"),
     *("LIBTPU_INIT_ARGS", "MALLOC_", "MKL_", "NPROC", "NVIDIA_TF32_OVERRIDE", "OMP_", "ONEDNN_", "TF_CUDNN_"),
@@ -44,7 +44,7 @@ def environment_here(
     Args:
         accelerators: the accelerators that the engine uses.
         packages: the engine's packages, with their versions.
-        kernels: the library whose kernels compute.
+        kernels: the library whose kernels the engine computes with.
     """
     runtime = installed_engine()
     lock = REQUIREMENTS / f"{runtime}.txt"
@@ -75,7 +75,7 @@ def training_hardware() -> Hardware:
 
 
 def device_name_here() -> str:
-    """Return the device name that records of runs made here contain, without loading an engine."""
+    """Return the device name that the records of runs made here contain. This loads no engine."""
     hardware = training_hardware()
     if hardware.kind == "tpu":
         return hardware.name
@@ -117,7 +117,10 @@ def variables() -> dict[str, str]:
 
 
 def installed_engine() -> str:
-    """Return which of `ENGINES` is installed: the first that image, .venv or variable ENGINE names, else cpu."""
+    """Return which of `ENGINES` is installed.
+
+    The container image names it, or else the file `ready` in .venv, or else the variable ENGINE. The default is cpu.
+    """
     if image := image_identity():
         return str(image["target"])
     ready = Path(sys.prefix, "ready")
@@ -130,7 +133,7 @@ def installed_engine() -> str:
 def image_identity() -> dict[str, Any] | None:
     """Return the image's target, base and commit, whether the commit's files were changed, and its packages' SHA-256.
 
-    Outside an image, return None. `digest` is IMAGE_DIGEST, by which the image was started, or None.
+    Outside an image, return None. `digest` is the image's digest, from the variable IMAGE_DIGEST, or None.
     """
     if not IMAGE.exists():
         return None

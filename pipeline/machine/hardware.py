@@ -29,7 +29,7 @@ class Hardware(NamedTuple):
     uuid: str | None = None
 
     def multiplies(self, number_format: str) -> bool:
-        """Return whether this hardware multiplies numbers of a format in `FORMATS`; if not, it takes wider numbers."""
+        """Return whether this hardware multiplies in a format of `FORMATS`. If not, it computes with wider numbers."""
         needed = FORMATS[number_format]
         if self.kind == "nvidia_gpu":
             return (self.compute_capability or 0.0) >= needed.min_compute_capability
@@ -54,9 +54,10 @@ def hardware_of(environment: Mapping[str, Any]) -> Hardware:
 
 
 def device_name(environment: Mapping[str, Any]) -> str:
-    """Return the device a run trained on, in words: its accelerators, or its CPU with cores and 16-bit features.
+    """Name the device that a run trained on: its accelerators, or its CPU with its cores and 16-bit features.
 
-    Virtual machines use one name for several generations of CPUs. Only some of these multiply 16 bits in hardware.
+    Virtual machines use one name for several generations of CPUs. Only some generations multiply 16-bit floats in
+    hardware.
     """
     accelerators = [accelerator["name"] for accelerator in environment.get("accelerators", [])]
     cpu = environment.get("cpu") or environment.get("machine") or "unknown CPU"
@@ -139,7 +140,7 @@ def _visible_gpus() -> Iterator[Any]:
 
 
 def free_gpu_bytes() -> int | None:
-    """Return the free memory of the first GPU that this process may use, or None without a GPU."""
+    """Return the free memory, in bytes, of the first GPU that this process may use, or None without a GPU."""
     for gpu in visible_gpus()[:1]:
         with contextlib.suppress(pynvml.NVMLError):
             return int(pynvml.nvmlDeviceGetMemoryInfo(gpu).free)
@@ -147,7 +148,7 @@ def free_gpu_bytes() -> int | None:
 
 
 def has_tpu() -> bool:
-    """Return whether a TPU, v3 to v7, is on this machine's PCI bus, by the device numbers that JAX 0.10 knows."""
+    """Return whether a TPU (v3 to v7) is on this machine's PCI bus. The device numbers are those in JAX 0.10."""
     for device in PCI_DEVICES.glob("*"):
         with contextlib.suppress(OSError):
             vendor, number = ((device / name).read_text(encoding="utf-8").strip() for name in ("vendor", "device"))

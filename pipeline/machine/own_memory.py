@@ -21,7 +21,7 @@ def forget_peak() -> None:
 
 
 def peak_bytes() -> int:
-    """Return the largest resident set since `forget_peak`, minus what was resident when `begin` was called."""
+    """Return the largest resident set since `forget_peak`, minus that at `begin`, in bytes."""
     return max(_resident("VmHWM") - _before_bytes, 0)
 
 

@@ -48,7 +48,7 @@ def shares(cores: Sequence[int], num_shares: int) -> list[Sequence[int]]:
 
 
 class Line:
-    """Ask a parent for a child, talk to the child, and learn how it ended. Have one child at a time."""
+    """Ask a parent for a child, talk to the child, and learn how it ended. A line has one child at a time."""
 
     def __init__(self, pipe: Connection, parent: BaseProcess, joining: threading.Lock) -> None:
         self._pipe, self._parent, self._joining = pipe, parent, joining

@@ -94,7 +94,7 @@ def _unchanged_settings(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _own_seed(name: str, seed: int) -> Iterator[None]:
-    """Refuse code that seeds random numbers with anything but the run's `seed`: all seeds would start alike."""
+    """Refuse code that seeds random numbers with anything but the run's `seed`, because all runs would start alike."""
     with contextlib.ExitStack() as stack:
         watched = {
             call: stack.enter_context(mock.patch.object(module, function, wraps=getattr(module, function)))

@@ -84,7 +84,10 @@ def accumulation_facts() -> Facts:
 
 
 def ends_beside(found: np.ndarray, exact: np.ndarray, epsilon: float) -> bool:
-    """Return whether every value is within one unit in the last place of the exact value; `epsilon` is that of 1."""
+    """Return whether each value of `found` is less than one unit in the last place from its value in `exact`.
+
+    `epsilon` is the unit in the last place of 1.
+    """
     place = 2.0 ** np.floor(np.log2(exact)) * epsilon
     return bool((np.abs(found - exact) < place).all())
 
@@ -144,7 +147,7 @@ def _unpinned_dtypes(policy: str) -> dict[str, str]:
 
 
 def loss_scale_facts() -> Facts:
-    """Drive a dynamic loss scale through a whole growth period, and then into an overflow."""
+    """Drive a dynamic loss scale through a whole growth period and then into an overflow. Return how it changed."""
     weight = keras.Variable(np.ones(3, np.float32))
     inner = keras.optimizers.SGD(learning_rate=0.001)
     optimizer = keras.optimizers.LossScaleOptimizer(inner)  # explicit: any optimizer can be wrapped

@@ -1,4 +1,4 @@
-"""Train a model briefly from several seeds, to examine skipped steps, a leaking split and 16-bit optimizers.
+"""Train a model briefly with several seeds, to examine skipped steps, a leaking split and 16-bit optimizers.
 
 Reset one model for each seed, because tracing costs more than training.
 """
@@ -112,7 +112,7 @@ def skipped_steps(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> 
 
 
 def has_tensorflow() -> bool:
-    """Return whether TensorFlow is installed. The notebook splits its data with TensorFlow's shuffle."""
+    """Return whether TensorFlow is installed. The CIFAR-100 notebook splits its data with TensorFlow's shuffle."""
     return importlib.util.find_spec("tensorflow") is not None
 
 
@@ -120,7 +120,7 @@ def trained_on() -> int:
     """Return how many of its validation examples the CIFAR-100 notebook also trains on.
 
     The notebook shuffles with a seed. It takes the first shuffled examples for validation, and the rest for training.
-    But validation and training each run the shuffle anew, in a different order.
+    But the shuffle is repeated for each of the two, and gives a different order each time.
     """
     held_out, trained = _split()
     return len(set(held_out) & set(trained))
@@ -168,11 +168,11 @@ def split_gains(benchmark: Benchmark, data: Dataset, share: float, seeds: Sequen
 
 
 def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Run every trial at every seed, and yield its results and its float32 twin's.
+    """Run every trial with every seed, and yield its results and its float32 twin's.
 
     The twin has the same optimizer, options, seeds and batches. The model is the dense network with 64 units.
-    Accuracies, in [0, 1], are on the validation examples. `num_trained` counts the seeds at which a trial comes within
-    5 percentage points of its float32 twin.
+    Accuracies, in [0, 1], are on the validation examples. `num_trained` counts the seeds with which a trial ends at
+    most 5 percentage points below its float32 twin.
     """
     recipe = benchmark.with_dense_model(TRIAL_SIZE.units)
     at_seeds = list(starts(recipe, data, "float32", seeds))
@@ -191,7 +191,7 @@ def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> Ite
 
 
 def _accuracies(recipe: Benchmark, data: Dataset, trial: OptimizerTrial, at_seeds: Sequence[Start]) -> list[float]:
-    """Return the validation accuracy of the trial at every seed."""
+    """Return the validation accuracy of the trial, in [0, 1], with every seed."""
     model = build(recipe, data, trial.policy)
     optimizer = building.make_optimizer(trial.optimizer, 0.001, trial.options)
     # None leaves the loss scale to Keras: none under a pure policy, a dynamic scale under mixed_float16.

@@ -26,9 +26,9 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float) -
     """Return the activation gradients of one float32 step on real data, at the baseline's batch size, by exponent.
 
     `counts` has the number of gradients with exponent ⌊log₂|g|⌋ for each of `exponents`. The ends include all
-    exponents beyond them. The shares leave out values that are zero in float32. They are the shares of
-    gradients that float16 makes zero without and with scaling, of scaled gradients that become infinite, and of
-    activations that float16 makes zero (`forward_flushed_share`).
+    exponents beyond them. The shares leave out values that are zero in float32. They are the shares of gradients that
+    float16 makes zero without and with scaling, of scaled gradients that become infinite, and of activations that
+    float16 makes zero (`forward_flushed_share`).
     """
     model = build_for_steps(benchmark, data, "float32")
     batches = ShuffledBatches(data.train, benchmark.batch_size, seed=0)
@@ -50,7 +50,10 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float) -
 
 
 def forward_sizes(model: keras.Model, images: np.ndarray) -> np.ndarray:
-    """Return the absolute outputs of all hidden layers in one array, or the probabilities if there are none."""
+    """Return the absolute outputs of all hidden layers for images (N, ...), as one array (num_outputs,).
+
+    Without a hidden layer, return the probabilities.
+    """
     network, images = _network(model, images)
     outputs = keras.Model(network.inputs, _hidden(network) or network.outputs)(images)
     return _sizes(map(keras.ops.convert_to_numpy, keras.tree.flatten(outputs)))
@@ -61,6 +64,10 @@ def gradient_sizes(model: keras.Model, images: np.ndarray, labels: np.ndarray) -
 
     `model` is functional, from images to probabilities. If its last layer is itself a model, the layers of that model
     are used. Without a hidden layer, return the gradient with respect to the probabilities.
+
+    Args:
+        images: (N, ...), as `model` takes them.
+        labels: integer (N,).
     """
     network, images = _network(model, images)
     (probabilities,) = network.outputs

@@ -52,7 +52,7 @@ SAMPLES = {"numpy_float16_speedup": "×", "notebook_split_gain": " points", "ski
 
 
 def sample_names(benchmarks: Iterable[str]) -> set[str]:
-    """Return every name that `samples` in results/numerics.json may have. Experiments that can't run are missing."""
+    """Return every name that `samples` in results/numerics.json may have. The file lacks experiments that can't run."""
     return {"numpy_float16_speedup", "notebook_split_gain"} | {f"skipped_steps.{name}" for name in benchmarks}
 
 

@@ -109,7 +109,7 @@ def _cell(results: Results, benchmark: str, of_batch: Mapping[str, VariantRow], 
     if pair and row.accuracy is not None and not pair.reason:  # how the accuracy compares with the baseline's
         kind = "difference" if pair.most_loss_pp is None else "loss"
         lines.append(sentence(Said(f"index.{kind}", accuracy_numbers(pair))))
-    is_comparable = all(run.memory_kind != "resident_set" for run in results.tables.runs)  # it is the whole process's
+    is_comparable = all(run.memory_kind != "resident_set" for run in results.tables.runs)  # it counts the whole process
     return [*lines, f"{row.cell('memory')} MiB"] if row.peak_bytes.value and is_comparable else lines
 
 

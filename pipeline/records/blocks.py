@@ -13,7 +13,7 @@ from pipeline.records.run_record import Count, Environment, Instant, Outcome, Pa
 REPEAT = "baseline_again"  # the baseline in a second process of each launch: shows the effect of chance
 BlockSeconds = Annotated[float, Field(ge=1e-6, le=1e9)]
 MAX_LAUNCHES = 200
-MAX_TURNS = 200  # of a launch
+MAX_TURNS = 200  # per launch
 Place = Annotated[int, Field(ge=0, le=10_000)]
 EndReason = Literal[
     "the baseline does not train", "the intervals are as narrow as asked for", "the budget is spent"
@@ -111,6 +111,9 @@ class Circumstances(Untrusted):
 
 
 def besides_images(seconds: float, num_images: int, fewer_seconds: float, num_fewer: int) -> float:
-    """Return the part of `seconds` that no number of images changes: the intercept of a line through two timings."""
+    """Return the part of `seconds` that does not depend on the number of images.
+
+    It is the intercept of the line through two timings.
+    """
     of_image = max(seconds - fewer_seconds, 0.0) / (num_images - num_fewer)
     return max(seconds - of_image * num_images, 0.0)

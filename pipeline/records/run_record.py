@@ -123,10 +123,10 @@ def of_float32(loss: float) -> float:
 class Times(Part):
     """Hold how long the run took. None means unknown, or not reached by a run that ended early.
 
-    `startup_seconds` counts from the start of the process to the first step, and `run_seconds` to the record.
-    `run_seconds` includes the epochs that an earlier process trained. A `too_slow` run was ended at the study's
-    `max_run_seconds`, `num_stops` times in a row (0 if that was not counted). `fault` says why these times can't be
-    used, or is None.
+    Both times count from the start of the process: `startup_seconds` to the first step, and `run_seconds` to the end
+    of the run. `run_seconds` also includes the epochs that an earlier process trained. A `too_slow` run was ended at
+    the study's `max_run_seconds`, `num_stops` times in a row (0 if that was not counted). `fault` says why these times
+    can't be used, or is None.
     """
 
     startup_seconds: Seconds | None = None
@@ -185,7 +185,7 @@ class Disturbance(Part):
     num_gpu_processes: int | None = None
 
     def worst(self, other: Self | None) -> Self:
-        """Return the larger value of each field, from two processes of one run."""
+        """Return the larger of the two values of each field. `other` is from an earlier process of the same run."""
         theirs = other.model_dump() if other else {}
         known = {name: {value, theirs.get(name)} - {None} for name, value in self}
         return type(self).model_validate({name: max(values, default=None) for name, values in known.items()})

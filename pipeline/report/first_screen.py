@@ -87,7 +87,7 @@ COLUMNS: dict[str, Callable[[VariantRow], Cell]] = {
 
 
 def in_cell(estimate: Estimate, how: str, unit: str = "") -> Cell:
-    """Write a value in the format `how`, and its interval if it has one. Write nothing for an unknown value."""
+    """Write a value in the format `how`, and its interval if it has one. An unknown value gives an empty cell."""
     if estimate.value is None:
         return Cell()
     return Cell(decimals(estimate.value, how) + unit, interval(estimate, how) if estimate.has_interval else "")
@@ -175,12 +175,12 @@ def _run_epochs(tables: Tables, benchmark: str, name: str, strict: str) -> Estim
 
 
 def _median(values: Sequence[float]) -> Estimate:
-    """Return the median with the range, or nothing for no values."""
+    """Return the median with the range, or an empty `Estimate` if there are no values."""
     return Estimate(median(values), min(values), max(values)) if values else Estimate()
 
 
 def peaks_of_runs(runs: Sequence[Row]) -> list[int]:
-    """Return the peak bytes of completed runs, or none if one is unknown."""
+    """Return the peak bytes of the completed runs that were not resumed, or an empty list if one is unknown."""
     peaks = [run.peak_memory_bytes for run in runs if run.outcome == "completed" and not run.resumed]
     return peaks if all(peaks) else []
 

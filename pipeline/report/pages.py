@@ -12,7 +12,7 @@ from pipeline.words import numbers
 from pipeline.words.sentences import FILTERS, Said, sentence
 
 TEMPLATES = Path(__file__).parent / "templates"
-# Several scripts need the last two for spelling.
+# Some writing systems need the last two for spelling.
 _BLANK = "\n\t\N{NO-BREAK SPACE}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 _COMMAND = (
     r"(?:\.venv/bin/|\b)(?:make \w+|dvc repro|python -m stages\.\w+)\b"
@@ -24,7 +24,7 @@ _MARKDOWN = re.compile(r"[\\`*|<~#]|(?<!\w)_|_(?!\w)|\](?=[(\[:])")
 
 
 def _visible(value: object) -> str:
-    """Return the text of `value`. Replace each character that a browser would obey or hide with its escape code."""
+    """Return the text of `value`, with escape codes in place of characters that a browser would obey or hide."""
     text = numbers.UNKNOWN if value is None else str(value)
     return "".join(one if one.isprintable() or one in _BLANK else ascii(one)[1:-1] for one in text)
 

@@ -60,7 +60,7 @@ def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
 
 
 def _finds_controls(study: Study, tables: Tables, benchmark: str) -> bool:
-    """Tell whether the tests found the loss of every control, and there is one."""
+    """Tell whether there are controls, and the tests found the loss of each."""
     controls = [name for name in study.comparison.must_differ if name in study.variants_of(benchmark)]
     rows = [tables.pair(benchmark, name, study.comparison.baseline) for name in controls]
     return bool(rows) and all(row and row.difference_pp.lies_below(0) for row in rows)
@@ -114,7 +114,7 @@ def _on_speed(rows: Sequence[Row], numbers: dict[str, Any], variants: Any) -> li
 def _on_layers(study: Study, tables: Tables, benchmark: str, default: str) -> list[Said]:
     """Say which layers, kept in float32, make a 16-bit policy faster, or that none of those tried does.
 
-    Of mixtures that this measurement can't tell from the fastest, that with the fewest kinds of layers counts.
+    If this measurement can't tell several mixtures from the fastest, the one with the fewest kinds of layers counts.
     """
     names = [name for name in study.recommendable(benchmark) if study.variants[name].float32_layers]
     rows = [row for name in names if (row := tables.pair(benchmark, name, default)) and row.speedup.value is not None]
@@ -152,7 +152,7 @@ def _on_repairs(study: Study, tables: Tables, benchmark: str) -> list[Said]:
 
 
 def _on_accuracy(rows: Sequence[Row]) -> list[Said]:
-    """Say how much accuracy policies lose, and where that can't be said, why."""
+    """Say how much accuracy policies lose, or why that is unknown."""
     failed = [row for row in rows if row.num_failed_candidate or row.num_failed_baseline]
     known = [row for row in rows if row.most_loss_pp is not None and row not in failed]
     groups: dict[str, list[Row]] = {"loss": known} if known else {}
@@ -184,7 +184,7 @@ def _is_open(row: Row) -> bool:
 def _on_memory(study: Study, tables: Tables, benchmark: str) -> list[Said]:
     """Say how much memory policies take in a run, if nothing else is known about them.
 
-    A ratio that is no further from 1 than that of a control, which has the baseline's memory, is chance.
+    A control needs as much memory as the baseline. A ratio no further from 1 than a control's is due to chance.
     """
     strict, controls = study.comparison.baseline, study.comparison.must_differ
     peaks = {

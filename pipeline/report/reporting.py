@@ -86,7 +86,8 @@ def _legend(results: Results, shown: Set[str]) -> dict[str, Any]:
 def speeds_by_width(results: Results) -> dict[str, dict[int, Estimate]]:
     """Return each policy's speed relative to the baseline, by the width of the dense network, for a study of widths.
 
-    A study of widths has three benchmarks or more that differ in the width of their dense network alone.
+    A study of widths has three benchmarks or more that differ in the width of their dense network alone. For any other
+    study, return an empty dictionary.
     """
     study = results.study
     by_width = {of.model.units: name for name, of in study.benchmarks.items() if isinstance(of.model, Dense)}

@@ -46,7 +46,7 @@ def load_results(root: Path = Path()) -> Results:
     """Read the results under `root`.
 
     Raises:
-        InputError: a file is missing, damaged or of another study. The message names the file.
+        InputError: a file is missing or damaged, or belongs to another study. The message names the file.
     """
     study = study_as_made(root)
     tables = read_tables(study, root)
@@ -69,7 +69,7 @@ def load_results(root: Path = Path()) -> Results:
 
 
 def launches(study: Study, root: Path) -> list[Launch]:
-    """Return the launches of all speed measurements, the last of each first."""
+    """Return the launches of all speed measurements. Within a measurement, the last launch comes first."""
     names = [name for name in study.timed_benchmarks if (root / SPEED / name).exists()]
     return [launch for name in names for launch in reversed(read_circumstances(name, root).launches)]
 

@@ -22,7 +22,7 @@ ENDED_WELL = (
 )
 YES = ("true", "1", "yes")  # the run has diverged
 STATE_COLUMNS = ("diverged", "state", "status", "outcome", "trial_status")
-STEP_COLUMNS = ("epoch", "step", "_step", "global_step", "iteration")  # of a table with a row for each of them
+STEP_COLUMNS = ("epoch", "step", "_step", "global_step", "iteration")  # in a table with a row for each epoch or step
 STANDARD_INPUT = Path("-")
 MAX_FAULTS = 30
 _REMEDY = "Give a CSV file with a row a run"
@@ -31,11 +31,11 @@ _REMEDY = "Give a CSV file with a row a run"
 def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]) -> list[Row]:
     """Return the runs of a CSV file, with `variant`, `seed`, `outcome`, `result`, `seconds` and `unit`.
 
-    The file `-` is standard input. A path with `{variant}` and `{seed}` in it stands for one file a run, of which the
-    last row that has the metric counts.
+    The file `-` is standard input. A path with `{variant}` and `{seed}` in it stands for one file per run. Of each such
+    file, only the last row with the metric counts.
 
-    A failed run has no result, even if its row holds one. `unit` is the place value of a result's last digit, trailing
-    decimal zeros aside.
+    A failed run has no result, even if its row holds one. `unit` is the place value of a result's last digit, without
+    trailing decimal zeros.
 
     Args:
         metric: the column with the results.
@@ -118,7 +118,7 @@ def _last_rows(pattern: Path, metric: str) -> tuple[list[str], list[tuple[int, l
 
 
 def _is_history(rows: Sequence[Mapping[str, str]], called: Mapping[str, str], step: str) -> bool:
-    """Tell whether most runs have several rows, each with another value in the column `step`."""
+    """Tell whether most runs have several rows, with different values in the column `step`."""
     steps: dict[tuple[str | None, str | None], set[str | None]] = {}
     for row in rows:
         steps.setdefault((row.get(called["variant"]), row.get(called["seed"])), set()).add(row.get(step))

@@ -10,7 +10,7 @@ from pipeline.words.sentences import sentence
 
 
 def cells(judged: Judged) -> tuple[list[str], list[list[str]]]:
-    """Return the columns of the table and one row per variant. The margin sets the metric's decimals."""
+    """Return the columns of the table and one row per variant. The margin determines the number of decimals."""
     places = max(0, 2 - math.ceil(math.log10(judged.asked.margin)))
     has_speed = any(row["speedup"].value is not None for row in judged.candidates)
     rows = []

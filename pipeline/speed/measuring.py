@@ -178,7 +178,7 @@ def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> b
 def half_width(speeds: Speeds) -> float | None:
     """Return the half-width of the widest interval of a speedup, as a share of the ratio, or None if unknown.
 
-    Without another variant, take the interval between the baseline's two processes.
+    If there is no other variant, use the interval of the ratio between the baseline's two processes.
     """
     baseline = speeds.turns.baseline
     names = [name for name in speeds.variants if name not in (baseline, REPEAT)] or [REPEAT]
@@ -190,7 +190,8 @@ def write_measurement(measurement: Measurement, folder: Path, num_stops: int = 0
     """Write `blocks.csv`, one row per block, and `measurement.json` with the launches.
 
     Args:
-        num_stops: how many measurements before this one ended with a process stopped at the study's time limit.
+        num_stops: how many measurements in a row, up to the one before, ended with a process stopped at the study's
+            time limit.
     """
     rows = csv_text(list(PlacedBlock.model_fields), (block.model_dump() for block in measurement.blocks))
     (folder / "blocks.csv").write_text(rows, encoding="utf-8")

@@ -185,7 +185,7 @@ class _Measuring:
             turn_seconds = self.spent_seconds() - before
 
     def _free_bytes(self) -> int:
-        """Return how much memory is free where the processes compute: 0 on a TPU, which takes only one process."""
+        """Return the bytes that are free where the processes compute, or 0 on a TPU, which takes only one process."""
         return (free_gpu_bytes() or 0) if self.is_on_accelerator else psutil.virtual_memory().available
 
     def _fits_alone(self, variant: str) -> bool:
@@ -213,7 +213,10 @@ class _Measuring:
         return [self.variants[index] for index in orders[(turn - 1) % len(orders)]]
 
     def _row(self, launch: int) -> list[str]:
-        """Return the order for a launch in a row. Reverse it in every second launch, so that drift slows all alike."""
+        """Return the order of processes that run one after another.
+
+        Every second launch reverses the order, so that drift slows all variants alike.
+        """
         order = self._order((launch + 1) // 2)
         return order if launch % 2 else order[::-1]
 
@@ -280,17 +283,19 @@ def take_turns(
 ) -> Measurement:
     """Train the variants in turns until `is_settled` or the budget is spent, for at least `MIN_LAUNCHES` launches.
 
-    Side by side, a launch has one process for each variant. In every turn, each trains a block. In a row, one process
-    after another trains all its blocks of the launch. Every second launch in a row reverses the order of the launch
-    before it. So these launches come in pairs, and at least four are made. A variant that fails takes no further part.
-    If the baseline fails, nothing more can be compared, and the measurement ends.
+    Side by side, a launch has one process for each variant. In every turn, each trains a block. Otherwise, the
+    processes of a launch run one after another, and each trains all its blocks before the next one starts. Every second
+    such launch reverses the order of the launch before it. So these launches come in pairs, and at least four are made.
+    A variant that fails takes no further part. If the baseline fails, nothing more can be compared, and the measurement
+    ends.
 
     Args:
         start: starts one process for each named variant.
         variants: the first is the baseline.
         unit: the number of steps in a block is a multiple of this.
         side_by_side: whether processes of all variants may live at once, as long as memory allows.
-        is_settled: asked after each launch from `MIN_LAUNCHES` on; in a row, after every second one.
+        is_settled: called after each launch from `MIN_LAUNCHES` on; if processes run one after another, only after
+            every second launch.
         unfinished: a file that is written after each launch, from which an interrupted measurement resumes.
         keeps_compiled: whether processes reuse what earlier launches compiled.
 

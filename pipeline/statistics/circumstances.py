@@ -1,4 +1,4 @@
-"""Say under which circumstances blocks were timed: what failed, what other programs took, and in which order."""
+"""Say under which circumstances blocks were timed: failures, the CPU time of other programs, and the order."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,7 +11,10 @@ MAX_OTHER_CPU_SHARE = 0.25
 
 
 def is_busy(other_cpu_share: float | None) -> bool:
-    """Tell whether other work took so much of the machine's CPU time that times don't count. None means unknown."""
+    """Tell whether other work took so much of the machine's CPU time that times don't count.
+
+    An unknown share (None) counts as small.
+    """
     return (other_cpu_share or 0.0) > MAX_OTHER_CPU_SHARE
 
 
@@ -35,7 +38,7 @@ def fault(blocks: Sequence[PlacedBlock], variant: str) -> Outcome | None:
 
 
 def side_by_side(blocks: Sequence[PlacedBlock]) -> bool:
-    """Tell whether the variants ran side by side. In a row, each variant has a single place in a launch."""
+    """Tell whether the variants ran side by side. Otherwise, each variant has a single place in a launch."""
     places: dict[int, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for block in blocks:
         if block.turn:

@@ -35,7 +35,7 @@ class LogRatio(NamedTuple):
 
     @property
     def ratio(self) -> Estimate:
-        """Return the ratio, with an interval from `MIN_LAUNCHES` launches on."""
+        """Return the ratio, with an interval if there are at least `MIN_LAUNCHES` launches."""
         return self.ratio_from(MIN_LAUNCHES)
 
     def ratio_from(self, min_launches: int) -> Estimate:
@@ -48,10 +48,10 @@ class LogRatio(NamedTuple):
 
 
 def launch_effects(log_seconds: ArrayLike) -> np.ndarray:
-    """Return each variant's difference from the first variant in each launch, (num_launches, num_variants).
+    """Return each variant's difference in log seconds from the first variant, (num_launches, num_variants).
 
-    This is the median difference over the launch's turns in which both variants have a block, or NaN without such
-    turns.
+    A difference is the median over those turns of a launch in which both variants have a block. It is NaN if there are
+    no such turns.
 
     Args:
         log_seconds: (num_launches, num_variants, num_turns), NaN for a missing block.

@@ -1,6 +1,6 @@
 """Test whether two variants, paired by seed or not, differ by less than a margin or by more.
 
-Also bound how much a variant may lose, and plan how many seeds would decide.
+Also bound how much accuracy a variant may lose, and compute how many seeds a decision needs.
 """
 
 import math
@@ -24,8 +24,8 @@ EquivalenceOutcome = Literal["equivalent", "different", "equivalent but shifted"
 class Contrast(NamedTuple):
     """Hold a mean difference (candidate − baseline), its standard error and degrees of freedom. NaN means unknown.
 
-    `spread` is the standard deviation of the difference between one run of each variant. Variants with equal results
-    have an error of 0.
+    `spread` is the standard deviation of the difference between one run of each variant. `mean`, `spread` and `error`
+    have the unit of the results. Variants with equal results have an error of 0.
     """
 
     mean: float = math.nan
@@ -58,8 +58,8 @@ class Contrast(NamedTuple):
         """Return the p-value of the test for a difference below −bound or above +bound.
 
         This is twice the p-value of the one-sided t-test on the side of the mean. It is below 5 % if the whole 95 %
-        interval lies beyond the bound. Doubling allows for errors in both directions: the test keeps its level at any
-        spread, and finds a difference only if the test of "no difference" also finds one.
+        interval lies beyond the bound. Doubling allows for errors in both directions: the test keeps its level
+        whatever the spread, and finds a difference only if the test of "no difference" also finds one.
         """
         return min(1.0, 2 * self._replace(mean=abs(self.mean)).above(bound))
 
@@ -117,10 +117,11 @@ UNKNOWN = PValues(None, None, None)
 
 
 def p_values(found: Contrast, margin_pp: float, is_one_sided: bool = False) -> PValues:
-    """Return the p-values of a contrast. If only losses count, `differs` and `beyond` are 1 for a gain.
+    """Return the p-values of a contrast. The margin has the unit of the contrast.
 
     `within` is the larger p-value of two one-sided t-tests for a difference within ±margin (Schuirmann, Journal of
-    Pharmacokinetics and Biopharmaceutics 15, 1987). If only losses count, only the test above −margin is made.
+    Pharmacokinetics and Biopharmaceutics 15, 1987). If only losses count (`is_one_sided`), `within` is the p-value for
+    a difference above −margin, and `differs` and `beyond` are 1 for a gain.
     """
     if not found.is_known:
         return UNKNOWN
@@ -142,12 +143,15 @@ def adjust(pairs: Sequence[PValues], families: Sequence[Hashable]) -> list[PValu
 
 
 def margin_means_something(margin_pp: float, baseline_accuracy: float) -> bool:
-    """Tell whether the margin is small compared with the baseline's accuracy, in [0, 1]."""
+    """Tell whether a margin, in percentage points, is small compared with the baseline's accuracy, in [0, 1]."""
     return margin_pp / 100 <= MAX_MARGIN_SHARE * baseline_accuracy
 
 
 def outcome(equivalence_p_value: float | None, difference_p_value: float | None) -> EquivalenceOutcome:
-    """Return the outcome, given the p-values of TOST and of "no difference". Unknown p-values decide nothing."""
+    """Return the outcome, given the p-values of the two one-sided tests (TOST) and of the test of "no difference".
+
+    Unknown p-values decide nothing.
+    """
     within = equivalence_p_value is not None and equivalence_p_value < SIGNIFICANCE_LEVEL
     shifted = difference_p_value is not None and difference_p_value < SIGNIFICANCE_LEVEL
     outcomes: dict[tuple[bool, bool], EquivalenceOutcome] = {
@@ -170,9 +174,10 @@ class Loss(NamedTuple):
 
 
 def loss(gain: Contrast, margin: float, num_candidates: int) -> Loss:
-    """Bound a candidate's loss by one-sided t-tests at 5 %, shared out among the candidates by Bonferroni's method.
+    """Bound a candidate's loss by one-sided t-tests at 5 %, which Bonferroni's method divides among the candidates.
 
-    Holm's method would find as much, but its bounds say no more than "less than the margin".
+    Holm's method would decide at least as often, but its bounds say no more than "less than the margin". `margin` has
+    the unit of `gain`, which is negative for a loss.
     """
     quantile = float(scipy.special.stdtrit(gain.freedom, 1 - SIGNIFICANCE_LEVEL / num_candidates))
     return Loss(
@@ -184,8 +189,14 @@ def loss(gain: Contrast, margin: float, num_candidates: int) -> Loss:
 def num_seeds_needed(spread: float, margin: float, num_candidates: int, is_one_sided: bool) -> int | None:
     """Return the fewest seeds that show, with 90 % power, that a true difference of 0 is within the margin.
 
-    These are n ≥ ((t₁₋α + t₁₋β) s / δ)², with n − 1 degrees of freedom and β / 2 for two sides (Chow, Shao & Wang,
-    Sample Size Calculations in Clinical Research, 2008, section 3.2). Return None if more than `MAX_SEEDS` are needed.
+    This is the smallest n ≥ ((t₁₋α + t₁₋β) s / δ)², with n − 1 degrees of freedom and β / 2 for two sides (Chow, Shao &
+    Wang, Sample Size Calculations in Clinical Research, 2008, section 3.2). Return None if more than `MAX_SEEDS` are
+    needed.
+
+    Args:
+        spread: s, in the same unit as the margin.
+        margin: δ.
+        num_candidates: how many candidates share the level of 5 %.
     """
     level = SIGNIFICANCE_LEVEL / num_candidates
     power = POWER if is_one_sided else (1 + POWER) / 2

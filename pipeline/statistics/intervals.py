@@ -41,18 +41,18 @@ class Estimate:
 def standard_deviation(values: np.ndarray, unit: float, num_roundings: int = 1) -> float:
     """Return the standard deviation of a sample (num_seeds,), but at least that of the values' own rounding.
 
-    Equal results are no evidence finer than their resolution. Rounding to multiples of `unit` moves a value by up to
-    unit/2 in both directions, evenly: with a standard deviation of unit/√12.
+    Equal results do not show that the spread is smaller than their resolution. Rounding to multiples of `unit` moves a
+    value by up to unit/2 in either direction, evenly, and so with a standard deviation of unit/√12.
 
     Args:
         unit: the step in which results come, such as one test image; 0 for values that are not rounded.
-        num_roundings: 2 for differences of two results, which add up two such errors.
+        num_roundings: how many rounded results make up a value, such as 2 for the difference of two results.
     """
     return max(float(values.std(ddof=1)), unit * float(np.sqrt(num_roundings / 12)))
 
 
 def mean(values: ArrayLike, unit: float = 0.0) -> Estimate:
-    """Return the mean of values (num_seeds,) with its t-interval, unknown with fewer than `MIN_SEEDS` values.
+    """Return the mean of values (num_seeds,), with its t-interval if there are at least `MIN_SEEDS` values.
 
     `unit` is as in `standard_deviation`.
     """

@@ -1,9 +1,9 @@
 """Decide whether a campaign has shifted from its baseline, by pure functions of numbers.
 
 The band is the 99 % prediction interval for the mean of k new values: ±t(.995, n − 1) · s · √(1/k + 1/n) around the
-mean of the baseline's n seeds (Hahn & Meeker, Statistical Intervals, 1991, § 4.7). s is at least that of the values'
-rounding. A campaign gives a warning if the
-mean of its k fresh seeds is outside. Two in a row, on other seeds and in the same direction, are drift.
+mean of the baseline's n seeds (Hahn & Meeker, Statistical Intervals, 1991, § 4.7). s is the standard deviation of these
+values, or that of their rounding if it is larger. A campaign gives a warning if the mean of its k fresh seeds is
+outside the band. Two warnings in a row, with different seeds and in the same direction, are drift.
 """
 
 import math
@@ -53,7 +53,7 @@ def shift(
         return None
     if len(baseline) >= MIN_SEEDS:
         values, num_fresh = [_mean(campaign) for campaign in baseline], 1
-        of_mean = _mean([1 / len(each) for each in baseline])  # of the variance of a value
+        of_mean = _mean([1 / len(each) for each in baseline])  # the variance of such a mean, relative to a value's
         of_fewer = _variance_within(baseline) * max(1 / len(fresh) - of_mean, 0.0)
         unit *= math.sqrt(of_mean)
     else:
@@ -66,9 +66,10 @@ def shift(
 
 
 def shift_of_shares(baseline: tuple[int, int], fresh: tuple[int, int]) -> Shift | None:
-    """Compare shares of completed runs, each (completed, all), by Fisher's exact test, or return None without any.
+    """Compare shares of completed runs, each given as (completed, all), by Fisher's exact test.
 
-    If the test finds a difference at 1 %, the band of the shift has no width; otherwise it covers every share.
+    If the test finds a difference at 1 %, the band of the shift has no width; otherwise it covers every share. Return
+    None if one side has no runs.
     """
     if not baseline[1] or not fresh[1]:
         return None
@@ -86,8 +87,9 @@ def shift_of_speeds(
 
     Args:
         baseline: finite launch effects of log seconds in each pinned campaign, (num_launches, num_variants).
-        fresh: launch effects of the new campaign, with the same variants.
+        fresh: finite launch effects of the new campaign, (num_launches, num_variants), with the same variants.
         weights: (num_variants,), with sum 0.
+        negligible: as in `shift`, in log seconds.
     """
     contrasts = [float(effects.mean(axis=0) @ weights) for effects in baseline]
     mean = float(fresh.mean(axis=0) @ weights)

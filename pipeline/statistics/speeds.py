@@ -149,7 +149,7 @@ class Speeds:
         return float(np.exp(np.nanmedian(self.turns.training[:, places], axis=2).mean()) / ratio)
 
     def peak_bytes(self, name: str) -> float | None:
-        """Return the peak memory of a process of `name`: the geometric mean over launches, or None if unknown."""
+        """Return the peak bytes of a process of `name`: the geometric mean over launches, or None if unknown."""
         measured = self._measured(name)
         if measured not in self.variants or not len(self._log_peaks):
             return None
@@ -165,7 +165,7 @@ class Speeds:
 
     @property
     def _log_peaks(self) -> np.ndarray:
-        """Leave out launches that may have compiled."""
+        """Return the log peaks without those of launches that may have compiled."""
         return self.turns.log_peaks[self.num_compiling :]
 
     def _measured(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Compute the identity of a run, a speed measurement, the numerics or a data set: all that decides the result.
+"""Compute the identity of a run, a speed measurement, the numerics or a data set: all that affects the result.
 
 DVC compares files to decide whether a stage runs. The identity then decides what the stage makes again. Nothing here
 needs an engine.
@@ -43,7 +43,7 @@ PLACE = ("device", "driver", "engine", "packages", "variables")
 
 
 class EditedError(InputError):
-    """Report that a file was edited after work on something had begun, and before the work had read it all."""
+    """Report that a file was edited after work had begun, and before the work had read every file that it needs."""
 
 
 def of_runs(study: Study, benchmark: str) -> dict[RunKey, Identity]:
@@ -120,8 +120,8 @@ def check_read(study: Study, benchmark: str, code: Path, of: Identity) -> None:
 def check_current(made: Mapping[K, Identity], wanted: Mapping[K, Identity]) -> None:
     """Raise `EditedError` if what was `made` is not what is `wanted` now, as after an edit of the study or of code.
 
-    DVC hashes what a stage depends on only after the stage has ended, so it would take the edit for what the stage
-    read.
+    DVC hashes what a stage depends on only after the stage has ended, so it would assume that the stage read the edited
+    file.
     """
     left = [key for key, of in wanted.items() if made.get(key) != of]
     if left:
@@ -139,7 +139,7 @@ def departures(before: Identity, now: Identity) -> list[str]:
 
 
 def _told(path: tuple[str, ...]) -> str:
-    # The numerics are of several benchmarks.
+    # The identity of the numerics holds a part for each benchmark, under the benchmark's name.
     part, *rest = path[2:] or (str(PARAMS),) if path[0] == "benchmarks" else path
     if part in PLACE:
         return " ".join((part, *rest))
@@ -151,7 +151,10 @@ def _told(path: tuple[str, ...]) -> str:
 
 
 def says_the_study(said: Identity, of: Identity, aside: Sequence[str] = ()) -> bool:
-    """Tell whether two identities agree in all that the study, the data and the code decide, but for parts `aside`."""
+    """Tell whether two identities agree in all that the study, the data and the code decide.
+
+    The parts in `aside` may differ.
+    """
     return all(path[0] in (*PLACE, *aside) for path in differing(said, of))
 
 

@@ -75,7 +75,7 @@ def obtain(
         make: fills the folder that it is given, which may hold what an interrupted attempt left. If `make` raises an
             error, the folder stays as it is.
         counts: returns whether a finished folder is still valid.
-        again: always make the folder anew. The old one stays until the new one is made.
+        again: whether to make the folder even if there is one. The old one stays until the new one is made.
     """
     if not again and made(place, of, counts) == place:
         return "there"
@@ -105,9 +105,10 @@ def obtain_as_read(
     counts: Callable[[Path], bool] = lambda _: True,
     again: bool = False,
 ) -> tuple[Identity, Literal["there", "kept", "made"]]:
-    """Put a folder in `place` as `obtain` does, under the identity of what was read to make it, and return both.
+    """Put a folder in `place` under the identity of what was read to make it.
 
-    If `make` raises `EditedError`, begin anew under the identity that `identify` returns then.
+    Return that identity and what `obtain` returns. If `make` raises `EditedError`, try again under the identity that
+    `identify` then returns. Make at most `MAX_ATTEMPTS` attempts.
     """
     for attempt in range(1, MAX_ATTEMPTS + 1):
         of = identify()

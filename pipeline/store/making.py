@@ -46,8 +46,8 @@ def make_runs(
 ) -> tuple[dict[RunKey, Identity], dict[RunKey, FailedRunError]]:
     """Put every wanted run of a benchmark in place, from the store or by training. Print the progress.
 
-    Return the identities of the runs in place, and the runs that failed. A file that is edited meanwhile gives the runs
-    that read it other identities than those wanted.
+    Return the identities of the runs in place, and the runs that failed. If a file is edited meanwhile, the runs that
+    read it have identities other than those wanted.
 
     Args:
         check_model: called before any run starts; raises an error if the model can't be trained.
@@ -81,7 +81,7 @@ def make_runs(
             progress.end(key, _record_in(folder))
 
         def have(key: RunKey) -> None:
-            if any(not error.by_signal for error in failed.values()):  # a fault of the code would fail every run
+            if any(not error.by_signal for error in failed.values()):  # a fault in the code would make every run fail
                 return
             try:
                 in_place[key], _ = obtain_as_read(
@@ -122,7 +122,7 @@ class Makers:
         num_shares = num_at_once if this_machine().kind == "cpu" else 1
         self._cores = shares(sorted(os.sched_getaffinity(0)), num_shares) * (num_at_once // num_shares)  # free shares
         self._parents = ExitStack()
-        self._forking: dict[tuple[str, str], tuple[Parent, list[Line]]] = {}  # and free lines, by kernels and code
+        self._forking: dict[tuple[str, str], tuple[Parent, list[Line]]] = {}  # parents with their free lines
         self._starting = threading.Lock()
         self._has_ended = False
 
@@ -143,7 +143,7 @@ class Makers:
             num_stops: how often earlier commands have ended this run at the same limit.
 
         Raises:
-            EditedError: the run read something else than `of` says.
+            EditedError: the run read something other than what `of` says.
             InputError: the run raised it.
             FailedRunError: the run's process broke down.
         """

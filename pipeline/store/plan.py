@@ -29,9 +29,9 @@ def missing_runs(study: Study, min_stops: int = MAX_STOPS) -> list[RunKey]:
 
 
 def made_otherwise(study: Study, aside: Sequence[str] = ()) -> tuple[list[RunKey], list[str]]:
-    """Return the runs in place, and the benchmarks whose speed is, that another study, other data or other code made.
+    """Return the runs and the speed measurements in place that another study, other data or other code made.
 
-    Runs that don't say what made them are not among them.
+    A speed measurement is named by its benchmark. Results that don't say what made them are left out.
 
     Args:
         aside: parts of an identity that may differ.
@@ -84,22 +84,28 @@ def num_stops(study: Study, folder: Path) -> int:
 
 
 def keeps_limit(study: Study, folder: Path, min_stops: int = MAX_STOPS) -> bool:
-    """Return whether a finished run still counts. One that was too slow counts after `min_stops` stops."""
+    """Return whether a finished run still counts. A run that was too slow counts only after `min_stops` stops."""
     return _read(folder / "record.json").get("outcome") != "too_slow" or num_stops(study, folder) >= min_stops
 
 
 def num_stops_of_speed(folder: Path) -> int:
-    """Return how many measurements in a row ended with a process stopped at the time limit, up to that in `folder`."""
+    """Return how many measurements in a row, the last in `folder`, ended with a process stopped at the time limit."""
     return int(_read(folder / "measurement.json").get("num_stops", 0))
 
 
 def is_final(folder: Path, min_stops: int = MAX_STOPS) -> bool:
-    """Return whether a measurement of speed counts. One with a stopped process counts after `min_stops` of them."""
+    """Return whether a measurement of speed counts.
+
+    If a process was stopped, it counts only as the last of at least `min_stops` such measurements in a row.
+    """
     return not 0 < num_stops_of_speed(folder) < min_stops
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return what a JSON file holds; nothing if it is missing or damaged, which other steps will tell."""
+    """Return the content of a JSON file, or an empty dictionary if the file is missing or damaged.
+
+    Other steps report such a file.
+    """
     try:
         found: dict[str, Any] = json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -111,7 +117,7 @@ def check_packages(place: Path, of: Identity) -> None:
     """Refuse to make a run again if nothing but the versions of packages has changed.
 
     Raises:
-        InputError: the message names the versions and two ways to go on.
+        InputError: only the versions have changed. The message names them and two remedies.
     """
     said = read_identity(place)
     made_by = said["of"] if said else of

@@ -82,10 +82,10 @@ class Split(Section):
 
 
 class OwnModel(Section):
-    """Choose one of this project's models. `USUAL` has the arguments that `make advise` uses by default.
+    """Choose one of this project's models. `USUAL` holds the arguments that `make advise` uses by default.
 
-    `USUAL_ON_ACCELERATOR` has those that differ on a GPU or a TPU. `LAYERS` names the kinds of layers that multiply by
-    weights, as in `keras.layers`. `title` is what readers call the model.
+    `USUAL_ON_ACCELERATOR` holds those that differ on a GPU or a TPU. `LAYERS` lists the kinds of layers that multiply
+    by weights, named as in `keras.layers`. `title` is what readers call the model.
     """
 
     LAYERS: ClassVar[tuple[str, ...]]
@@ -138,7 +138,7 @@ class ResNet9(OwnModel):
 
 
 class Transformer(OwnModel):
-    """Choose a vision transformer of `num_blocks` blocks, on tokens of `width` values, for patches of 4 × 4 pixels."""
+    """Choose a vision transformer of `num_blocks` blocks. Each patch of 4 × 4 pixels is a token of `width` values."""
 
     LAYERS: ClassVar = ("Conv2D", "Dense", "EinsumDense")
     USUAL: ClassVar = {"width": 64, "num_blocks": 2}
@@ -214,8 +214,9 @@ Model = Annotated[
 class Benchmark(Section):
     """Combine a data set, a model and a recipe. `batch_size` is the batch size B that variants multiply.
 
-    Every variant is evaluated with the same `evaluation_batch_size`. `sitting_spread` is τ, the standard deviation of
-    a log speedup from one measurement of speed to another.
+    Images are resized to `image_size` × `image_size` pixels. Every variant is evaluated with the same
+    `evaluation_batch_size`. `sitting_spread` is τ, the standard deviation of a log speedup from one measurement of
+    speed to another.
     """
 
     dataset: Name
@@ -233,7 +234,7 @@ class Benchmark(Section):
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """Return all that decides a run, ready for JSON."""
+        """Return every setting that affects the result of a run, ready for JSON."""
         return self.model_dump(mode="json", exclude={"sitting_spread"})
 
     def with_dense_model(self, units: int) -> Self:
@@ -248,7 +249,10 @@ class Benchmark(Section):
         return -(-self.split.num_train_examples // (self.batch_size * batch_multiplier))
 
     def faults(self, variants: Mapping[str, Variant]) -> Iterator[str]:
-        """Yield a message, which begins with the field, for each setting that keeps these variants from training."""
+        """Yield a message for each setting that keeps these variants from training.
+
+        Each message begins with the field's name.
+        """
         too_large: dict[int, list[str]] = {}
         for name, variant in variants.items():
             if self.batch_size * variant.batch_multiplier > self.split.num_train_examples:
@@ -269,7 +273,10 @@ class Benchmark(Section):
             yield f"learning_rate_rule.num_warmup_epochs: must leave at least one of the {self.num_epochs} epochs."
 
     def faults_on_tensorflow(self, variants: Iterable[Variant]) -> Iterator[str]:
-        """Yield a message, which begins with the field, for each setting that JAX can train and TensorFlow can't."""
+        """Yield a message for each setting that JAX can train and TensorFlow can't.
+
+        Each message begins with the field's name.
+        """
         if any(variant.xla for variant in variants) and any(
             of.name == "random_translation" for of in self.augmentation
         ):

@@ -1,6 +1,7 @@
 """List the precision policies and the number formats in which they multiply. Nothing here needs an engine.
 
-A run's identity holds its policy's row in place of this file, without colour and label: a new colour retrains nothing.
+A run's identity holds its policy's row, without colour and label, in place of this file. So a new colour retrains
+nothing.
 
 Sources: NVIDIA's table of compute capabilities (CUDA C++ Programming Guide, tensor core data types), Google's TPU
 documentation (matrix units take bfloat16), Intel's and AMD's instruction set references (AMX-BF16, AMX-FP16,
@@ -11,10 +12,11 @@ from typing import Any, NamedTuple
 
 
 class Format(NamedTuple):
-    """Say in which dtype tensors hold a format, and which hardware multiplies the format.
+    """Say in which dtype tensors hold a format, and which hardware multiplies in it.
 
-    An NVIDIA GPU needs the compute capability `min_compute_capability`, a CPU one of `cpu_features` (None: no CPU does
-    it; empty: every CPU). Other hardware computes with wider numbers.
+    An NVIDIA GPU needs a compute capability of at least `min_compute_capability`. A CPU needs one of `cpu_features`. If
+    they are None, no CPU multiplies in the format; if they are empty, every CPU does. Other hardware computes with
+    wider numbers.
     """
 
     dtype: str
@@ -29,7 +31,7 @@ FORMATS = {
     "tf32": Format("float32", 8.0, is_on_tpu=True),
     "float16": Format("float16", cpu_features=("amx_fp16", "avx512_fp16")),
     "bfloat16": Format("bfloat16", 8.0, ("amx_bf16", "avx512_bf16"), is_on_tpu=True),
-    # e4m3 in the forward pass, e5m2 backward. The scales of these floats follow the largest values of earlier steps.
+    # e4m3 in the forward pass, e5m2 in the backward pass. Their scales follow the largest values of earlier steps.
     "float8": Format("float8", 8.9),
 }
 
@@ -40,8 +42,9 @@ class Policy(NamedTuple):
     Args:
         products: the format, one of `FORMATS`, in which factors are multiplied.
         variables: the dtype of the variables.
-        keras: Keras's policy, under which the model is built. If None, one is made of the two dtypes.
-        colour: of charts. Okabe & Ito's palette plus a violet, which colour-blind readers can tell apart.
+        keras: Keras's policy, under which the model is built. If None, one is made from the two dtypes.
+        colour: the policy's colour in charts, from Okabe & Ito's palette plus a violet. Colour-blind readers can tell
+            these colours apart.
         label: what readers call the policy.
         layers: the kinds of layers, named as in `keras.layers`, that can compute in `products`. Keras converts these
             after the model is built; all others follow `keras`. If empty, all layers can.

@@ -52,7 +52,7 @@ class FurtherPair(Section):
 
 
 class ComparisonSettings(Section):
-    """Choose the baseline, the margins of accuracy, and the pairs to compare besides those with the baseline.
+    """Choose the baseline, the margins of accuracy in percentage points, and further pairs to compare.
 
     `must_differ` names controls: variants made to differ from the baseline in accuracy. If the tests miss that
     difference, they could also have missed a loss from low precision.
@@ -64,11 +64,13 @@ class ComparisonSettings(Section):
     must_differ: list[Name] = Field(default_factory=list)
 
     def faults(self, benchmarks: Collection[str], variants: Mapping[str, Variant]) -> Iterator[str]:
-        """Yield a message, which begins with the field, for each setting that contradicts the benchmarks or variants.
+        """Yield a message for each setting that contradicts the study's benchmarks or variants.
+
+        Each message begins with the field's name.
 
         Args:
-            benchmarks: their names.
-            variants: by name.
+            benchmarks: the names of the study's benchmarks.
+            variants: the study's variants, by name.
         """
         for benchmark in benchmarks:
             if benchmark not in self.margin_pp:
@@ -116,7 +118,7 @@ class Study(Section):
     variants: Annotated[dict[Name, Variant], Field(min_length=1)]
     comparison: ComparisonSettings
     speed: SpeedSettings
-    # How many of the `seeds`, from the first on, each benchmark runs at; by default all. With 0, it is only timed.
+    # How many of the `seeds`, from the first on, each benchmark runs with; by default all. With 0, it is only timed.
     num_seeds: dict[Name, NonNegativeInt] = Field(default_factory=dict)
     # The same for one variant of a benchmark, if its comparison needs fewer seeds, or if it is only timed.
     num_seeds_by_variant: dict[Name, dict[Name, NonNegativeInt]] = Field(default_factory=dict)
@@ -129,12 +131,13 @@ class Study(Section):
     # The GPU memory that the study needs as planned. On a smaller GPU, runs are made one after another.
     gpu_memory_gb: PositiveFloat | None = None
     max_run_seconds: Annotated[float, Field(gt=0, le=1e9)] | None = None  # a longer run is ended as too_slow
-    # `facts` runs no trials. `trials` also trains dense networks at several seeds, to try 16-bit optimizers and count
-    # the steps that a loss scale skips. `all` adds other networks' skipped steps, and what the notebook's split does.
+    # `facts` runs no trials. `trials` also trains dense networks with several seeds, to try 16-bit optimizers and count
+    # the steps that a loss scale skips. `all` adds other networks' skipped steps, and the effect of the leaking split
+    # in the CIFAR-100 notebook.
     numerics: Literal["facts", "trials", "all"] = "all"
     # The benchmarks whose models and gradients the numerics examine; by default all.
     numerics_on: Annotated[list[Name], Field(min_length=1)] | None = None
-    # The benchmarks that the report answers on its first screen; by default all. The others follow further down.
+    # The benchmarks whose results the report's first screen shows; by default all. The others follow further down.
     first_screen: Annotated[list[Name], Field(min_length=1)] | None = None
     compilation_cache: bool = False  # keeps XLA's compiled code in .cache/xla for later runs; JAX only
     leave_out_emulated: bool = False  # leaves out variants that the hardware only emulates
@@ -152,7 +155,10 @@ class Study(Section):
         return self
 
     def _faults(self) -> Iterator[str]:
-        """Yield a message, which begins with the field, for each fault that shows only when parts are read together."""
+        """Yield a message for each fault that shows only when several parts are read together.
+
+        Each message begins with the field's name.
+        """
         yield from (f"seeds: {seed!r} is given twice." for seed, count in Counter(self.seeds).items() if count > 1)
         num_each = sum(len(self.variants_of(name)) for name in self.benchmarks)
         if (num_runs := len(self.seeds) * num_each) > MAX_RUNS:
@@ -207,7 +213,7 @@ class Study(Section):
         return {name: variant for name, variant in self.variants.items() if variant.runs_on(benchmark)}
 
     def plain(self, benchmark: str, policy: str) -> str | None:
-        """Return the variant that differs from the baseline by this policy alone, or None."""
+        """Return the plain variant (`Variant.is_plain`) of this policy at the baseline's batch, or None."""
         batch_multiplier = self.variants[self.comparison.baseline].batch_multiplier
         for name, variant in self.variants_of(benchmark).items():
             if variant.is_plain and (variant.policy, variant.batch_multiplier) == (policy, batch_multiplier):
@@ -217,8 +223,8 @@ class Study(Section):
     def recommendable(self, benchmark: str) -> list[str]:
         """Return the variants that may be recommended.
 
-        They differ from the baseline by their policy alone, which computes in fewer bits and keeps float32 variables,
-        or also by layers that stay in float32.
+        They differ from the baseline only in their policy, which computes in fewer bits and keeps float32 variables,
+        and perhaps in layers that stay in float32.
         """
         batch_multiplier = self.variants[self.comparison.baseline].batch_multiplier
         return [
@@ -233,12 +239,12 @@ class Study(Section):
         return [*self.benchmarks] if self.speed.benchmarks is None else self.speed.benchmarks
 
     def budget_seconds(self, benchmark: str) -> float:
-        """Return how long the variants of `benchmark` may be timed."""
+        """Return for how many seconds the variants of `benchmark` may be timed."""
         return self.speed.budgets.get(benchmark, self.speed.budget_seconds)
 
     @property
     def answered_first(self) -> list[str]:
-        """Return the benchmarks that the report answers on its first screen, in the study's order."""
+        """Return the benchmarks whose results the report's first screen shows, in the study's order."""
         return [name for name in self.benchmarks if self.first_screen is None or name in self.first_screen]
 
     def without(self, names: Collection[str]) -> "Study":
@@ -258,7 +264,7 @@ class Study(Section):
         return Study.model_validate(values)
 
     def seeds_of(self, benchmark: str, variant: str) -> list[int]:
-        """Return the seeds at which `variant` runs on `benchmark`."""
+        """Return the seeds with which `variant` runs on `benchmark`."""
         of_benchmark = self.num_seeds.get(benchmark, len(self.seeds))
         of_variant = self.num_seeds_by_variant.get(benchmark, {}).get(variant, len(self.seeds))
         return self.seeds[: min(of_benchmark, of_variant)]

@@ -56,9 +56,9 @@ _add_hook = cache(lambda: sys.addaudithook(_note))  # once: it can't be removed
 
 @contextmanager
 def files_read() -> Iterator[set[str]]:
-    """Yield a set to which the path of each file is added that Python or h5py opens for reading inside the block.
+    """Yield a set that collects the path of each file that Python or h5py opens for reading inside the block.
 
-    Modules that are imported count as the files of their source code.
+    An imported module counts as the file of its source code.
     """
     global _read
     _add_hook()

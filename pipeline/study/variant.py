@@ -89,12 +89,12 @@ class Variant(Section):
 
     @property
     def is_plain(self) -> bool:
-        """Return whether only policy and batch are chosen: Keras's loop and loss scale, no XLA."""
+        """Return whether everything but policy and batch size is at its default, such as Keras's loop and no XLA."""
         return self == Variant(policy=self.policy, batch_multiplier=self.batch_multiplier, benchmarks=self.benchmarks)
 
     @property
     def varies_precision(self) -> bool:
-        """Return whether only policy, batch and the layers that stay in float32 are chosen."""
+        """Return whether everything but policy, batch size and the layers kept in float32 is at its default."""
         return self.model_copy(update={"float32_layers": []}).is_plain
 
     @property
@@ -106,10 +106,12 @@ class Variant(Section):
         return self.benchmarks is None or benchmark in self.benchmarks
 
     def faults(self, steps_per_execution: Mapping[str, int]) -> Iterator[str]:
-        """Yield a message, which begins with the field, for each setting that can't run or would have no effect.
+        """Yield a message for each setting that can't run or would have no effect.
+
+        Each message begins with the field's name.
 
         Args:
-            steps_per_execution: of every benchmark, by name.
+            steps_per_execution: the steps per execution of every benchmark, by its name.
         """
         for name in self.benchmarks or []:
             if name not in steps_per_execution:

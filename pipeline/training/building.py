@@ -1,4 +1,4 @@
-"""Build a benchmark's model under a policy, and compile it by its recipe."""
+"""Build a benchmark's model under a policy, and compile it as the recipe says."""
 
 import difflib
 import hashlib
@@ -36,7 +36,7 @@ def build_model(
 ) -> tuple[keras.Model, str]:
     """Return the benchmark's model under `policy`, and the SHA-256 of its initial weights in float32.
 
-    At a given seed, every policy starts from the same float32 weights. 16-bit variables get these weights rounded.
+    With a given seed, every policy starts from the same float32 weights. 16-bit variables get these weights rounded.
     The digest leaves out what Keras adds when it converts layers, such as the scales of float8.
 
     Args:
@@ -103,9 +103,9 @@ def weights_digest(weights: Sequence[np.ndarray]) -> str:
 
 
 def compile_model(model: keras.Model, benchmark: Benchmark, variant: Variant) -> None:
-    """Compile `model` as recipe and variant say, and create every variable before the first step.
+    """Compile `model` as the recipe and the variant say, and create every variable before the first step.
 
-    Keras traces the training function a second time if its first call creates variables.
+    Otherwise, the first step would create variables, and Keras would trace the training function a second time.
 
     Raises:
         InputError: the optimizer does not take the recipe's arguments, or XLA can't compile a layer.

@@ -1,4 +1,4 @@
-"""Save checkpoints: an interrupted run resumes after its last whole epoch, with the bits of an uninterrupted one."""
+"""Save checkpoints: an interrupted run resumes after its last whole epoch, with the same results, bit for bit."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ class Checkpoint:
     """Keep the checkpoint of one run in `folder`, as of its last whole epoch.
 
     Args:
-        surroundings: everything besides the run's identity that decides its results and its speed, ready for JSON. A
+        surroundings: everything besides the run's identity that affects its results and its speed, ready for JSON. A
             checkpoint from other surroundings is ignored, and deleted when the run is finished.
     """
 

@@ -19,7 +19,7 @@ class EpochClock(keras.callbacks.Callback):
     traces and compiles again. Its `since_start`, which counts this process's epochs, is 1.
 
     Args:
-        validate: returns loss and accuracy in [0, 1] on the validation set.
+        validate: returns the loss, and the accuracy in [0, 1], on the validation set.
         on_epoch: called with each epoch's record when the epoch ends.
         earlier: epochs that an earlier process trained.
     """

@@ -17,12 +17,12 @@ def first_not_finite(model: keras.Model, images: np.ndarray, labels: np.ndarray)
     """Name the first layer output that is not finite; if all outputs are finite, name the first gradient that is not.
 
     Args:
-        model: compiled, with its weights from before it diverged.
+        model: a compiled model, with the weights that it had before it diverged.
         images: uint8 (N, h, w, C).
         labels: integer (N,).
 
     Returns:
-        Words such as "the output of block/attend", or None if everything is finite. A layer inside others has a path.
+        Words such as "the output of block/attend", or None if everything is finite. They give the layer's path.
     """
     found: list[str] = []
 
@@ -44,7 +44,7 @@ def first_not_finite(model: keras.Model, images: np.ndarray, labels: np.ndarray)
 
 @contextlib.contextmanager
 def watched(model: keras.Model, see: Callable[[str, keras.layers.Layer, Any], None]) -> Iterator[None]:
-    """Pass the path, the layer and its outputs to `see` each time a layer inside `model` has computed."""
+    """Each time a layer inside `model` has computed, pass its path, the layer and its outputs to `see`."""
 
     def watch(path: str, layer: keras.layers.Layer, call: Any) -> Any:
         def call_and_show(*arguments: Any, **options: Any) -> Any:
@@ -66,7 +66,7 @@ def watched(model: keras.Model, see: Callable[[str, keras.layers.Layer, Any], No
 
 
 def _paths(layer: keras.layers.Layer, path: str = "") -> Iterator[tuple[keras.layers.Layer, str]]:
-    """Yield each layer inside `layer` with its path. The network inside the model adds nothing to it."""
+    """Yield each layer inside `layer` with its path. Paths leave out the network inside the model."""
     for part in dict.fromkeys(layer._layers):
         is_network = not path and isinstance(part, keras.Model)
         yield part, f"{path}{part.name}"

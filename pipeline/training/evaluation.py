@@ -11,7 +11,7 @@ from pipeline.data.datasets import Examples
 
 
 def score(model: keras.Model, examples: Examples, batch_size: int) -> tuple[float, float, np.ndarray]:
-    """Return the mean cross-entropy, the accuracy in [0, 1], and the most probable class of each example (N,)."""
+    """Return the mean cross-entropy, the accuracy in [0, 1], and each example's most probable class, integer (N,)."""
     labels = examples.labels
     probabilities = engine.predict(model, WholeBatches(examples.images, batch_size))[: len(labels)]
     true = np.take_along_axis(probabilities, labels[:, None], axis=1)[:, 0]

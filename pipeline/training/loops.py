@@ -52,7 +52,7 @@ def custom(
         listeners.on_epoch_end(epoch, logs)
         if model.stop_training:
             break
-    model.optimizer.finalize_variable_values(model.trainable_variables)  # weights become their averages if it has any
+    model.optimizer.finalize_variable_values(model.trainable_variables)  # weights become averages, if it keeps any
     listeners.on_train_end()
 
 

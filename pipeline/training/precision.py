@@ -27,12 +27,16 @@ def observed_dtypes(model: keras.Model, output_dtype: str) -> Dtypes:
 
 
 def check_model(name: str, benchmark: Benchmark, variant: Variant, dtypes: Dtypes, probabilities: np.ndarray) -> None:
-    """Refuse a model whose dtypes are not its variant's, or a user's that returns no probabilities (N, num_classes).
+    """Refuse a model whose dtypes are not its variant's, or a user's model that does not return probabilities.
 
     A user's model may keep some layers in float32, such as the last one, as long as others follow the policy.
 
+    Args:
+        name: what messages call the model.
+        probabilities: a prediction of the model, (N, num_classes).
+
     Raises:
-        InputError: the dtypes are wrong, or rows are not probabilities that sum to one.
+        InputError: the dtypes are wrong, or a row of `probabilities` does not sum to one.
     """
     expected = expected_dtypes(variant.policy)
     fits = dtypes == expected
@@ -94,7 +98,7 @@ def check_float32(policy: str) -> str:
 def scaled(optimizer: keras.optimizers.Optimizer, loss_scale: LossScale) -> keras.optimizers.Optimizer:
     """Apply a loss scale to `optimizer`. In all three modes, `scale_loss` scales and `apply_gradients` unscales.
 
-    Compile the model with `auto_scale_loss=False`, or Keras drops a fixed scale and adds a dynamic one.
+    Compile the model with `auto_scale_loss=False`. Otherwise, Keras drops a fixed scale and adds a dynamic one.
     """
     if loss_scale.mode == "dynamic":
         return keras.optimizers.LossScaleOptimizer(

@@ -162,7 +162,10 @@ class _Run:
         return "diverged" if clock.diverged else "completed"
 
     def where_it_diverged(self) -> str | None:
-        """Name the first output or gradient that is not finite, with the weights from before the diverged epoch."""
+        """Name the first output or gradient that is not finite.
+
+        It is computed with the weights from before the epoch that diverged.
+        """
         model, _ = self._compiled()
         self.checkpoint.restore(model)
         return first_not_finite(model, self.data.train.images, self.data.train.labels)
@@ -178,7 +181,10 @@ def _peak() -> dict[str, Any]:
 
 
 def lasting(surroundings: dict[str, Any]) -> dict[str, Any]:
-    """Return what must stay the same for a run to resume; leave out memory size, commit and the GPUs' UUIDs."""
+    """Return the parts of an environment that must stay the same for a run to resume.
+
+    The size of memory, the state of git and the accelerators' UUIDs may change.
+    """
     fleeting = {"git_changed", "git_commit", "memory_bytes"}
     accelerators = [{**accelerator, "uuid": None} for accelerator in surroundings["accelerators"]]
     return {name: value for name, value in surroundings.items() if name not in fleeting} | {

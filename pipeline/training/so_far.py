@@ -43,7 +43,7 @@ class SoFar:
     startup_seconds: float | None = None
 
     def seconds(self) -> float:
-        """Return how long the run has taken, including the epochs that an earlier process trained."""
+        """Return the seconds that the run has taken, including the epochs that an earlier process trained."""
         earlier = sum(epoch.train_seconds + epoch.validation_seconds for epoch in self.earlier.epochs)
         return time.perf_counter() - self.process_started + earlier
 
@@ -61,7 +61,10 @@ class Notes:
 
 
 class Tested(NamedTuple):
-    """Hold what only completed runs have: `scores` named as in `Scores`, `predicted` classes (num_test_examples,)."""
+    """Hold what only completed runs have.
+
+    `scores` uses the field names of `Scores`. `predicted` holds the predicted classes, integer (num_test_examples,).
+    """
 
     scores: dict[str, Any]
     predicted: np.ndarray

@@ -12,7 +12,10 @@ _SIGNED_ZERO = re.compile(r"[-+](0(?:\.0+)?)(?![\d.])")
 
 
 def number(value: Any) -> str:
-    """Format a number, or text that holds one, as in "65,536", "infinite" or "1.00 × 10⁻¹⁰"; other text stays."""
+    """Format a number, or text that holds one, as in "65,536", "infinite" or "1.00 × 10⁻¹⁰".
+
+    None becomes "not set", True "on" and False "off". Other text is returned unchanged.
+    """
     if value is None or isinstance(value, bool):
         return {None: "not set", True: "on", False: "off"}[value]
     try:
@@ -34,7 +37,7 @@ def span(values: Sequence[float]) -> str:
 
 
 def decimals(value: float, how: str) -> str:
-    """Format `value` in the format `how`, or with `digits` for "digits". A value that rounds to zero has no sign."""
+    """Format `value` as `how` says, or with `digits` if `how` is "digits". A value that rounds to zero has no sign."""
     text = digits(value) if how == "digits" else f"{value:{how}}"
     return _SIGNED_ZERO.sub(r"\1", text).replace("-", "−")
 
@@ -81,7 +84,7 @@ def interval(estimate: Any, how: str, factor: float = 1.0) -> str:
 
 
 def mean_and_spread(values: Sequence[float], num_decimals: int = 2, scale: float = 1.0) -> str:
-    """Write the mean and the standard deviation over seeds, as in "12.3 ± 0.4"."""
+    """Write the mean and the standard deviation of `values`, times `scale`, as in "12.3 ± 0.4"."""
     if not values:
         return UNKNOWN
     scaled = [scale * value for value in values]
@@ -90,7 +93,7 @@ def mean_and_spread(values: Sequence[float], num_decimals: int = 2, scale: float
 
 
 def mebibytes(num_bytes: float) -> str:
-    """Write bytes in MiB, as in "1,942"."""
+    """Write a number of bytes in MiB, without the unit, as in "1,942"."""
     return decimals(num_bytes / 2**20, ",.0f")
 
 

@@ -1,7 +1,7 @@
 """Turn findings into sentences.
 
-Functions that decide name a sentence by its code; functions that report write it out. Each code names a
-template in `pipeline/words/sentences.yaml`.
+A function that makes a decision returns the code of a sentence. A function that reports the decision writes out the
+sentence. Each code names a template in `pipeline/words/sentences.yaml`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Said:
 
 
 def sentence(said: Said) -> str:
-    """Write out a sentence."""
+    """Return the sentence that `said` names, with its numbers and names filled in."""
     return environment().get_template(said.code).render(said.numbers).strip()
 
 
@@ -40,7 +40,7 @@ def sentences(said: Iterable[Said]) -> str:
 
 @functools.cache
 def environment() -> jinja2.Environment:
-    """Return the environment that finds a sentence's template by its dotted code, and compiles it when it is used."""
+    """Return the Jinja environment, which finds a template by its dotted code and compiles it when it is first used."""
     import jinja2  # takes a tenth of a second, and not every command prints a sentence
 
     from pipeline.files import yaml_files
