@@ -78,7 +78,8 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
             raise lack
         is_some = self.networks == "some"
         decisive = "reproduced" if is_some else "not reproduced"
-        judged.sort(key=lambda each: (each.verdict == decisive, self._side(each) * (1 if is_some else -1)), reverse=True)
+        sign = 1 if is_some else -1
+        judged.sort(key=lambda each: (each.verdict == decisive, sign * self._side(each)), reverse=True)
         ordered = [judged[0], *judged[:0:-1]]  # pages show the first two cases: the strongest and its opposite
         measured = [said for each in ordered for said in each.measured]
         if judged[0].verdict == decisive:

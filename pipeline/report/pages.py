@@ -61,7 +61,8 @@ def _environment(
         finalize=lambda value: escape_text(value if isinstance(value, Markup) else _visible(value)),
     )
     keys = sorted((name for name in names if not name.isalpha()), key=len, reverse=True)
-    code = re.compile("|".join([_COMMAND, _VARIABLES, *(rf"(?<![\w.-])(?:{re.escape(key)})(?![\w.-]\w)" for key in keys)]))
+    names_in_text = (rf"(?<![\w.-])(?:{re.escape(key)})(?![\w.-]\w)" for key in keys)
+    code = re.compile("|".join([_COMMAND, _VARIABLES, *names_in_text]))
 
     def prose(text: str) -> Markup:
         """Set names and commands as code. Keep each interval, and each number with its unit, on one line."""

@@ -100,6 +100,8 @@ def _last_rows(pattern: Path, metric: str) -> tuple[list[str], list[tuple[int, l
 
     A file in which no row has the metric belongs to a run that failed.
     """
+    if not all(part in str(pattern) for part in ("{variant}", "{seed}")):
+        raise InputError(f"--glob: the path must have {{variant}} and {{seed}} in it. Received: {pattern}")
     named = re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(str(pattern))))
     root = Path(pattern.anchor)
     lines: list[tuple[int, list[str]]] = []
@@ -111,9 +113,9 @@ def _last_rows(pattern: Path, metric: str) -> tuple[list[str], list[tuple[int, l
         results = [cells[header.index(metric)] for _, cells in rows if len(cells) == len(header)]
         last = next((result for result in reversed(results) if result), "")
         if found:
-            lines.append((len(lines) + 2, [found["variant"], found.groupdict().get("seed", "0"), last]))
+            lines.append((len(lines) + 2, [found["variant"], found["seed"], last]))
     if not lines:
-        raise InputError(f"no file fits {pattern}. It must have {{variant}} and {{seed}} in its path")
+        raise InputError(f"no file fits {pattern}")
     return ["variant", "seed", metric], lines
 
 

@@ -116,7 +116,7 @@ class PValues(NamedTuple):
 UNKNOWN = PValues(None, None, None)
 
 
-def p_values(found: Contrast, margin_pp: float, is_one_sided: bool = False) -> PValues:
+def p_values(found: Contrast, margin: float, is_one_sided: bool = False) -> PValues:
     """Return the p-values of a contrast. The margin has the unit of the contrast.
 
     `within` is the larger p-value of two one-sided t-tests for a difference within ±margin (Schuirmann, Journal of
@@ -125,10 +125,10 @@ def p_values(found: Contrast, margin_pp: float, is_one_sided: bool = False) -> P
     """
     if not found.is_known:
         return UNKNOWN
-    within = found.above(-margin_pp)
+    within = found.above(-margin)
     if not is_one_sided:
-        return PValues(max(within, found.below(margin_pp)), found.beyond(0.0), found.beyond(margin_pp))
-    return PValues(within, found.beyond(0.0), found.beyond(margin_pp)) if found.mean < 0 else PValues(within, 1.0, 1.0)
+        return PValues(max(within, found.below(margin)), found.beyond(0.0), found.beyond(margin))
+    return PValues(within, found.beyond(0.0), found.beyond(margin)) if found.mean < 0 else PValues(within, 1.0, 1.0)
 
 
 def adjust(pairs: Sequence[PValues], families: Sequence[Hashable]) -> list[PValues]:

@@ -285,6 +285,8 @@ def test_a_file_a_run_is_read_by_its_last_row_that_has_the_metric(tmp_path):
     assert lost.rows[1]["failures"] == {"without a number": 1}
     with pytest.raises(InputError, match="no file fits"):
         verdict(tmp_path / "nowhere/{variant}-{seed}.csv")
+    with pytest.raises(InputError, match=r"must have {variant} and {seed} in it"):
+        verdict(tmp_path / "logs/{variant}-0/metrics.csv")
 
 
 def test_standard_input_is_judged_and_json_printed_without_a_file(tmp_path):

@@ -48,6 +48,7 @@ ONE = {
     "loop": "fit",
     "float32_layers": [],
     "layers": ["Conv2D"],
+    "shown": ["accuracy", "run_epoch"],
 }
 MANY = ONE | {
     "candidates": ["mixed_float16", "mixed_bfloat16"],
