@@ -7,14 +7,14 @@ from bench import interval_coverage as intervals
 
 @pytest.mark.parametrize("num_launches", intervals.NUM_LAUNCHES)
 @pytest.mark.parametrize("stalled", [0.0, 0.1])
-def test_the_intervals_of_speed_hold_the_truth_as_often_as_they_say(num_launches, stalled):
+def test_speed_intervals_have_the_coverage_they_claim(num_launches, stalled):
     held = intervals.speed(np.random.default_rng(0), intervals.World(stalled=stalled), num_launches, 1000)
     for name in ("the baseline over itself", "speedup"):
         assert 0.93 <= held[name] <= 0.975, name
 
 
 @pytest.mark.parametrize("spread", [0.01, 0.03, 0.04])
-def test_a_study_that_ends_for_its_narrow_intervals_has_intervals_that_hold(spread):
+def test_intervals_keep_their_coverage_when_a_study_ends_early(spread):
     held = intervals.ending_early(np.random.default_rng(0), spread, 3000)
     assert min(held["speedup"], held["the baseline over itself"]) >= 0.93
     assert held["launches"] < 7  # it does end early
@@ -22,7 +22,7 @@ def test_a_study_that_ends_for_its_narrow_intervals_has_intervals_that_hold(spre
 
 @pytest.mark.parametrize("is_paired", [True, False])
 @pytest.mark.parametrize("num_seeds", intervals.NUM_SEEDS)
-def test_equivalence_errs_as_seldom_and_finds_as_often_as_it_says(num_seeds, is_paired):
+def test_accuracy_intervals_and_equivalence_tests_have_the_error_rates_they_claim(num_seeds, is_paired):
     shares = intervals.accuracy(np.random.default_rng(1), num_seeds, 3000, is_paired)
     assert 0.93 <= shares["difference, 95 %"] <= 0.97
     errors = [share for name, share in shares.items() if name.startswith("false")]
@@ -32,7 +32,7 @@ def test_equivalence_errs_as_seldom_and_finds_as_often_as_it_says(num_seeds, is_
 
 @pytest.mark.parametrize("true_loss_pp", [0.5, 1.0])
 @pytest.mark.parametrize("num_seeds", intervals.NUM_SEEDS)
-def test_a_bound_of_a_loss_is_rarely_wrong_and_a_policy_rarely_recommended_that_loses_the_margin(
+def test_bounds_on_a_loss_are_rarely_wrong_and_policies_that_lose_the_margin_rarely_recommended(
     num_seeds, true_loss_pp
 ):
     shares = intervals.losses(np.random.default_rng(3), num_seeds, 3000, true_loss_pp)
@@ -42,12 +42,12 @@ def test_a_bound_of_a_loss_is_rarely_wrong_and_a_policy_rarely_recommended_that_
     assert shares["shown to be faster, at equal speeds"] <= at_most
 
 
-def test_three_seeds_beside_thirty_are_a_little_less_sure():
+def test_three_seeds_against_thirty_give_slightly_low_coverage():
     shares = intervals.accuracy(np.random.default_rng(1), 3, 3000, is_paired=False, num_baseline_seeds=30)
     assert 0.91 <= shares["difference, 95 %"] <= 0.95
 
 
-def test_seeds_that_are_added_where_five_left_the_margin_open_cost_what_the_documents_say():
+def test_adding_seeds_to_an_inconclusive_comparison_raises_errors_as_documented():
     at_the_margin, within = (intervals.going_on(np.random.default_rng(2), 500, true_pp) for true_pp in (1.0, 0.5))
     assert 0.05 < at_the_margin["equivalent"] <= 0.14  # two looks
     assert within["difference, 95 %"] >= 0.92

@@ -52,7 +52,7 @@ def test_the_report_opens_without_errors_and_loads_nothing_else(page, tmp_path):
     assert "<h1>" in done.stdout
 
 
-def test_no_text_lies_over_another_and_only_tables_are_wider_than_the_page(page, tmp_path):
+def test_texts_do_not_overlap_and_only_tables_are_wider_than_the_page(page, tmp_path):
     for width, found in layout(tmp_path, page).items():
         assert found["boxes"] > 100  # it is seen at all
         assert (found["overlaps"], found["wide"]) == ([], []), width
@@ -61,8 +61,8 @@ def test_no_text_lies_over_another_and_only_tables_are_wider_than_the_page(page,
 
 @pytest.mark.parametrize(("width", "lowest"), [(1280, 1100), (420, 2700)])
 @pytest.mark.parametrize(("name", "num_tables"), [("h200", 3), ("cpu", 2)])
-def test_the_answer_to_every_benchmark_stands_first(published, tmp_path, name, num_tables, width, lowest):
-    """On one screen of a laptop, on three of a phone; and the whole is about five screens of a laptop."""
+def test_the_results_of_every_benchmark_come_first(published, tmp_path, name, num_tables, width, lowest):
+    """Within one screen of a laptop and three of a phone; the whole report takes about five screens of a laptop."""
     script = f"""
         const width = {width};
         {FRAME}
@@ -78,7 +78,7 @@ def test_the_answer_to_every_benchmark_stands_first(published, tmp_path, name, n
     assert width < 1280 or found["height"] <= 5000
 
 
-def test_a_link_to_something_folded_opens_it(published, tmp_path):
+def test_a_link_to_a_collapsed_claim_opens_it(published, tmp_path):
     script = """
         const claim = [...document.querySelectorAll(".more .claim")].at(-1);
         const before = claim.checkVisibility();
@@ -89,8 +89,8 @@ def test_a_link_to_something_folded_opens_it(published, tmp_path):
     assert evaluate(tmp_path, published["cpu"], script) == {"before": False, "after": True, "open": True}
 
 
-def test_the_report_prints_on_paper(page, tmp_path):
-    """Under the rules for print, on 690 pixels (A4 less its margins), no table is cut off and no control is printed."""
+def test_tables_fit_the_page_when_the_report_is_printed(page, tmp_path):
+    """Under the rules for print, 690 pixels wide: A4 without its margins."""
     script = """
         for (const rule of [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]))
             if (rule.media?.mediaText === "print") rule.media.mediaText = "screen";
@@ -101,5 +101,5 @@ def test_the_report_prints_on_paper(page, tmp_path):
 
 
 @pytest.mark.parametrize("scheme", [[], [DARK]], ids=["light", "dark"])
-def test_axe_core_finds_nothing_to_object_to(page, tmp_path, scheme):
+def test_axe_core_finds_no_violations(page, tmp_path, scheme):
     assert evaluate(tmp_path, page, OBJECTIONS, *scheme) == {"dark": bool(scheme), "violations": []}

@@ -34,8 +34,8 @@ def project(tmp_path_factory) -> Path:
 
 
 def test_a_campaign_survives_a_requeue_a_warning_and_a_lost_run(project):
-    """One of eight runs is killed in its middle and requeued, one is warned that its time is running out, and one is
-    cancelled. Then what is missing is submitted.
+    """One of eight runs is killed midway and requeued, one is warned that its time is running out, and one is
+    cancelled. Then the missing one is submitted.
     """
     folder = project / "campaigns" / "c1"
     done = campaign(project, "c1")
@@ -100,7 +100,7 @@ def ledger(project: Path, name: str) -> dict:
 
 
 def test_drift_is_confirmed_by_a_second_campaign_on_fresh_seeds(project):
-    """The pinned campaign is made to have been 60 points better than it was: the world seems to have got worse."""
+    """The ledger is edited so that the pinned campaign was 60 points better: accuracy seems to have dropped."""
     entry = ledger(project, "c1")
     for run in entry["runs"]:
         run["test_accuracy"] = min(1.0, run["test_accuracy"] + 0.6) + 0.001 * (run["seed"] - SEEDS[0])

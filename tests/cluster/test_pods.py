@@ -1,6 +1,6 @@
 """The command of deploy/kubernetes/campaign.yaml, run for each index as a pod would.
 
-By a user id of no name, whose home can't be written. There is no Kubernetes: what starts pods, and when, is not tested.
+Its user id has no name, and its home can't be written. Without Kubernetes, what starts pods, and when, is not tested.
 """
 
 import json
@@ -59,8 +59,8 @@ def start(project: Path, index: int) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_pods_of_a_campaign(project):
-    """Four elements, two at a time, and one of them again. The last one collects, before and after one is lost."""
+def test_pods_run_the_elements_of_a_campaign_and_the_last_one_collects(project):
+    """Four elements, two at a time, and one of them again. The last one collects, before and after a result is lost."""
     with ThreadPoolExecutor(2) as pool:
         for done in pool.map(lambda index: start(project, index), range(4)):
             assert done.returncode == 0, done.stdout + done.stderr

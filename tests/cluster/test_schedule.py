@@ -1,4 +1,4 @@
-"""The line of docs/on-your-cluster.md that starts a campaign by the clock, put in place and waited for."""
+"""The crontab line of docs/on-your-cluster.md, installed and waited for."""
 
 import os
 import re
@@ -32,8 +32,8 @@ def scheduled(tmp_path) -> Iterator[Path]:
 
 
 @pytest.mark.usefixtures("slurm")
-def test_the_crontab_line_fires(scheduled):
-    """For this checkout and every minute, by Debian's cron, which gives a job nearly no environment."""
+def test_the_documented_crontab_line_starts_a_campaign(scheduled):
+    """It runs every minute in this checkout, by Debian's cron, which gives a job almost no environment."""
     install("cron", "cron")
     page = (REPOSITORY / "docs" / "on-your-cluster.md").read_text()
     (line,) = set(re.findall(r"^    0 3 1 \* \* (cd /path/to/checkout && make campaign .*)$", page, re.MULTILINE))

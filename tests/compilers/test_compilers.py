@@ -29,7 +29,7 @@ def python() -> Path:
     ("target", "policy", "dtype"),
     [("tpu-v5e", "mixed_bfloat16", "bf16"), ("h100", "mixed_float16", "f16"), ("h100", "float32", "f32")],
 )
-def test_a_training_step_compiles_and_multiplies_in_its_numbers(python, target, policy, dtype):
+def test_a_compiled_training_step_multiplies_in_the_dtype_of_its_policy(python, target, policy, dtype):
     done = subprocess.run([python, HERE / "lower.py", target, policy], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])

@@ -82,7 +82,7 @@ def test_the_results_belong_to_the_caller(finished, place):
     assert not (finished / ".dvc" / "cache").exists()
 
 
-def test_nothing_outside_the_workspace_can_be_written(images, docker, finished):
+def test_only_the_workspace_and_tmp_are_writable(images, docker, finished):
     script = "id -u; touch /opt/venv/x /etc/x /usr/x /root/x 2>&1; touch /tmp/x .dvc/tmp/x && echo both"
     command = ("deploy/container/run.sh", "cpu", "sh", "-c", script)
     printed = as_stranger(*command, folder=finished, DOCKER=docker, IMAGE=images["cpu"]).stdout.splitlines()
@@ -92,7 +92,7 @@ def test_nothing_outside_the_workspace_can_be_written(images, docker, finished):
     assert lines[-1] == "both"
 
 
-def test_an_interrupt_ends_every_process_inside(ready, clone):
+def test_an_interrupt_ends_every_process_in_the_container(ready, clone):
     command = ["deploy/container/run.sh", "cpu", "sh", "-c", "echo started; sleep 100; echo not reached"]
     restored = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a background start ignores it
     with subprocess.Popen(
@@ -119,7 +119,7 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_a_run_inside_is_the_run_outside(finished, tmp_path):
+def test_a_run_in_the_container_matches_one_outside(finished, tmp_path):
     """The same initial weights, the same data, and losses equal within the tolerance above."""
     outside = tmp_path / "outside"
     shutil.copytree(finished, outside, ignore=shutil.ignore_patterns("runs", ".cache", ".git", ".dvc"))
@@ -135,8 +135,8 @@ def test_a_run_inside_is_the_run_outside(finished, tmp_path):
 
 
 @pytest.mark.parametrize("target", ["cuda-jax", "tpu"])
-def test_the_study_runs_on_jax(images, docker, project, place, tfds, finished, target):
-    """An accelerator's image on a CPU, in a clone: the weights and losses are those of TensorFlow."""
+def test_the_study_gives_the_same_results_on_jax(images, docker, project, place, tfds, finished, target):
+    """An accelerator's image on a CPU, in a clone: the weights and losses match those of TensorFlow."""
     folder = place / f"clone-{target}"
     as_stranger("git", "clone", "--quiet", project, folder, folder=project)
     done = as_stranger(
@@ -163,7 +163,7 @@ def test_without_a_gpu_the_cuda_image_uses_the_cpu(docker, images):
     assert output(docker, "run", "--rm", images["cuda"], "python", "-c", program) == "True []"
 
 
-def test_the_loader_of_the_cuda_image_finds_its_libraries(docker, images):
+def test_the_loader_in_the_cuda_image_finds_the_cuda_libraries(docker, images):
     found = output(docker, "run", "--rm", images["cuda"], "ldconfig", "-p")
     for library in ("libcudart.so.12", "libcublas.so.12", "libcudnn.so.9", "libcufft.so.11", "libnccl.so.2"):
         assert f"{library} (" in found, library
@@ -180,7 +180,7 @@ def test_the_code_in_the_image_works_without_a_checkout(docker, images, target):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_an_image_is_small_and_says_what_it_is(docker, images, target):
+def test_an_image_is_small_and_records_its_target_and_commit(docker, images, target):
     details = json.loads(output(docker, "image", "inspect", images[target]))[0]
     assert details["Size"] < MAX_GIGABYTES[target] * 1e9
     labels = details["Config"]["Labels"]
@@ -193,7 +193,7 @@ def test_an_image_is_small_and_says_what_it_is(docker, images, target):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_no_tool_of_the_build_is_left(docker, images, target):
+def test_no_build_tool_is_left_in_an_image(docker, images, target):
     script = """
         for tool in cc gcc g++ c++ clang ld nvcc pip pip3 uv; do command -v $tool; done
         python -c 'import pip' 2>/dev/null && echo pip
@@ -205,7 +205,7 @@ def test_no_tool_of_the_build_is_left(docker, images, target):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_no_layer_keeps_the_certificate(docker, images, target):
+def test_no_image_layer_keeps_the_build_certificate(docker, images, target):
     """Layers, because what a later one deletes is still in an earlier one."""
     layers = json.loads(output(docker, "image", "inspect", "--format", "{{json .GraphDriver.Data}}", images[target]))
     folders = [*layers["LowerDir"].split(":"), layers["UpperDir"]]
@@ -234,7 +234,7 @@ def clone(tmp_path) -> Path:
     return folder
 
 
-def test_a_code_change_rebuilds_in_seconds(docker, images, build_environment, clone):
+def test_an_image_is_rebuilt_in_seconds_after_a_code_change(docker, images, build_environment, clone):
     with (clone / "stages" / "summary.py").open("a") as file:
         file.write("# edited\n")
     name = "mixed-precision-test:edited"
@@ -251,7 +251,7 @@ def test_a_code_change_rebuilds_in_seconds(docker, images, build_environment, cl
         run(docker, "image", "rm", name)
 
 
-def test_the_same_content_built_anew_has_the_same_hash(docker, images, build_environment):
+def test_rebuilding_the_same_content_gives_the_same_hash(docker, images, build_environment):
     options = ["--network", "host", "--build-arg", f"BASE_IMAGE={build_environment['BASE_IMAGE']}"]
     name = "mixed-precision-test:rebuilt"
     run(docker, "build", *options, "--no-cache", "--target", "project", "--tag", name, ".", DOCKER_BUILDKIT="1")
@@ -279,12 +279,12 @@ def ready(docker, images, tmp_path) -> dict[str, str]:
     return {"DOCKER": docker, "IMAGE": images["cpu"], "HOME": str(tmp_path)}
 
 
-def test_the_tpu_image_starts_without_a_tpu(clone, ready, images):
+def test_starting_the_tpu_image_without_a_tpu_is_refused(clone, ready, images):
     message = refused("deploy/container/run.sh", "tpu", folder=clone, **ready | {"IMAGE": images["tpu"]})
     assert "there is no TPU here (no /dev/accel*, no /dev/vfio/*); run this on a TPU VM" in message
 
 
-def test_a_workspace_of_someone_else(clone, ready):
+def test_a_workspace_owned_by_another_user_is_refused(clone, ready):
     os.chown(clone, STRANGER + 1, -1)
     message = refused("deploy/container/run.sh", "cpu", folder=clone, **ready)
     assert f"{clone} belongs to" in message

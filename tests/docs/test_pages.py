@@ -19,7 +19,7 @@ PAGES = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md"), *(REPOSI
 
 
 @pytest.mark.parametrize("page", sorted(PAGES), ids=lambda page: str(page.relative_to(REPOSITORY)))
-def test_links_and_commands_of_a_page_lead_somewhere(page):
+def test_every_link_and_command_on_a_page_has_a_target(page):
     text = page.read_text()
     links = re.findall(r'\]\(([^)#]+)[^)]*\)|(?:src|srcset)="([^"]+)"', text)
     files = {page.parent / (a or b) for a, b in links if "://" not in (a or b)}
@@ -40,12 +40,12 @@ def example(page: str, begin: str, end: str) -> str:
     return dedent(found[0])
 
 
-def test_the_variant_is_one():
+def test_the_documented_variant_is_valid():
     values = yaml_files.parse(example("extend.md", "float16_unscaled: {", "Policies are"), "the page")
     assert validate(Variant, values["float16_unscaled"], "the page").policy == "float16"
 
 
-def test_the_claim_is_one():
+def test_the_documented_claim_is_valid_and_reproduced():
     text = example("extend.md", "sources:", "2. `. .venv")
     added = yaml_files.parse(re.sub(r"^ *…\n", "", text, flags=re.MULTILINE), "the page")
     claims = yaml_files.load(REPOSITORY / "claims.yaml")
@@ -58,6 +58,6 @@ def test_the_claim_is_one():
     assert found.claims[-1].judge(evidence).verdict == "reproduced"
 
 
-def test_the_cluster_is_one():
+def test_the_documented_cluster_file_is_valid():
     text = example("on-your-cluster.md", "partition:", "2. ")
     assert "--partition=gpu" in validate(Cluster, yaml_files.parse(text, "the page"), "the page").collector_options()

@@ -1,4 +1,4 @@
-"""All that the numerics stage tries, its many trials of optimizers among them, on a small dense model."""
+"""Everything that the numerics stage measures, including its optimizer trials, on a small dense model."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from projects import link_code, stage
 from pipeline.numerics.facts import TRIALS, fact_names, sample_names
 
 
-def test_numerics_writes_exactly_what_claims_may_ask_for(workspace):
+def test_numerics_writes_exactly_the_results_that_claims_may_use(workspace):
     study = small_study()
     (workspace / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
     link_code(workspace)

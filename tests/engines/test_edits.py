@@ -1,4 +1,4 @@
-"""Edits while a study runs: every run is of what it read, no page is about another study, and no valid run is lost."""
+"""Edits while a study runs: every run matches what it read, no page shows another study, and no valid run is lost."""
 
 import json
 import re
@@ -80,7 +80,7 @@ def num_to_make(said: str) -> str:
     return re.search(r"(\d+ of \d+) runs to make", said)[1]
 
 
-def test_a_seed_more_makes_the_stage_fail_and_then_only_its_own_runs(project):
+def test_a_seed_added_midway_fails_the_stage_and_a_rerun_makes_only_its_runs(project):
     more = lambda: edit_params(project, lambda values: values["seeds"].append(2))  # noqa: E731
     status, said = edited_at(project, "run 1 of 4", more, *TRAIN)
     assert status == 2
@@ -89,7 +89,7 @@ def test_a_seed_more_makes_the_stage_fail_and_then_only_its_own_runs(project):
     assert (done.returncode, num_to_make(done.stdout)) == (0, "2 of 6")
 
 
-def test_another_learning_rate_trains_all_again_and_the_old_runs_stay_kept(project):
+def test_a_changed_learning_rate_retrains_every_run_and_keeps_the_old_ones(project):
     status, said = edited_at(project, "run 1 of 4", lambda: edit_params(project, set_learning_rate), *TRAIN)
     assert (status, len(kept(project))) == (2, 4)
     assert "params.yaml was edited" in said
@@ -99,7 +99,7 @@ def test_another_learning_rate_trains_all_again_and_the_old_runs_stay_kept(proje
     assert num_to_make(command(project, *TRAIN).stdout) == "0 of 4"
 
 
-def test_an_edit_that_decides_no_run_lets_the_stage_succeed(project):
+def test_an_edit_that_affects_no_run_lets_the_stage_succeed(project):
     reworded = lambda: edit_params(project, lambda values: values.update(description="in other words"))  # noqa: E731
     status, said = edited_at(project, "run 1 of 4", reworded, *TRAIN)
     assert status == 0, said
@@ -111,9 +111,9 @@ def test_an_edit_that_decides_no_run_lets_the_stage_succeed(project):
         (MODEL, WIDER, lambda of, record: (of["model"][str(MODEL)], record["num_parameters"])),
         (SCORE, WORSE, lambda of, record: (of["code"][str(SCORE)], record["scores"]["test_loss"] > 50)),
     ],
-    ids=["of the model", "of the training"],
+    ids=["model code", "training code"],
 )
-def test_a_run_has_the_identity_of_the_code_that_it_read(project, path, edit, found):
+def test_a_run_is_identified_by_the_code_that_it_read(project, path, edit, found):
     status, said = edited_at(project, "run 1 of 4", lambda: replace(project / path, *edit), *TRAIN)
     assert status == 2
     assert f"error: {path} was edited while" in said
@@ -131,7 +131,7 @@ def test_a_run_has_the_identity_of_the_code_that_it_read(project, path, edit, fo
     )
 
 
-def test_a_speed_is_measured_with_one_model(project):
+def test_a_speed_measurement_starts_over_when_the_model_is_edited(project):
     edit_params(project, lambda values: values.update(speed=SPEED | {"budget_seconds": 20}))
     stage = ("speed", "--benchmark", "small_dense")
     edited = lambda: replace(project / MODEL, *WIDER)  # noqa: E731
@@ -146,8 +146,8 @@ def test_a_speed_is_measured_with_one_model(project):
     assert command(project, *stage).stdout == "small_dense: its speed is measured already\n"
 
 
-def test_a_page_is_about_the_study_that_params_yaml_has_in_the_end(project):
-    """Also where DVC took the edit for what the stages read."""
+def test_repro_catches_up_with_every_edit_of_params_yaml(project):
+    """Even if DVC recorded the edit as what the stages had read."""
     edit_params(project, lambda values: values["benchmarks"]["small_dense"].update(num_epochs=2))
     commit(project)
     edited = lambda: edit_params(project, lambda values: values["seeds"].append(2))  # noqa: E731

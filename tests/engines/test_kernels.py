@@ -1,4 +1,4 @@
-"""Float16 on this machine's CPU, whoever made it: no kernel that a study takes may fall back to reference code."""
+"""Float16 on this machine's CPU, whatever its vendor: no kernel of a study may fall back to reference code."""
 
 import pytest
 from conftest import REPOSITORY
@@ -24,7 +24,7 @@ BENCHMARKS = load_study(REPOSITORY / "params.yaml").benchmarks
 
 
 @pytest.mark.parametrize("benchmark", {of.model.name: name for name, of in BENCHMARKS.items()}.values())
-def test_a_step_in_float16_takes_no_reference_kernels(tmp_path, monkeypatch, benchmark):
+def test_a_float16_step_uses_no_reference_kernels(tmp_path, monkeypatch, benchmark):
     monkeypatch.chdir(tmp_path)
     study = load_study(REPOSITORY / "params.yaml")
     dataset = study.benchmarks[benchmark].dataset

@@ -31,7 +31,7 @@ def run(folder, study, *words):
     return done.stdout
 
 
-def test_the_epochs_of_a_run_that_is_too_slow_are_kept(workspace):
+def test_a_run_that_is_too_slow_keeps_its_epochs_and_is_retried_once(workspace):
     endless = study(num_epochs=100_000).model_copy(update={"max_run_seconds": 10.0})
     assert " · too slow" in run(workspace, endless, *TRAIN)
     record = read_record(KEY, workspace)
@@ -49,7 +49,7 @@ def test_the_epochs_of_a_run_that_is_too_slow_are_kept(workspace):
     assert "don't count" not in compared
 
 
-def test_a_speed_whose_process_was_stopped_is_measured_again_once_and_never_stands_beside_a_ratio(workspace):
+def test_a_stopped_speed_measurement_is_repeated_once_and_gives_no_ratio(workspace):
     """No process builds a model of this width within the limit."""
     slow = study().model_copy(update={"max_run_seconds": 0.01})
     measure = ("speed", "--benchmark", "wide")
@@ -63,7 +63,7 @@ def test_a_speed_whose_process_was_stopped_is_measured_again_once_and_never_stan
     assert stopped_once(slow) == []
 
 
-def test_a_model_that_does_not_fit_into_memory_is_an_outcome(workspace):
+def test_a_model_too_large_for_memory_is_recorded_as_out_of_memory(workspace):
     """Weights of two tebibytes, which are refused before the first step, after ten seconds on TensorFlow."""
     large = small_study(
         seeds=[0],
@@ -76,8 +76,8 @@ def test_a_model_that_does_not_fit_into_memory_is_an_outcome(workspace):
     assert json.loads((workspace / KEY.directory / "record.json").read_text())["num_parameters"] is None
 
 
-def test_a_run_that_exceeds_memory_stops_no_other_stage(workspace, monkeypatch, capsys):
-    """The check of a user's model leaves it to the runs, and numerics tells of the other benchmark."""
+def test_a_model_too_large_for_memory_stops_no_other_stage(workspace, monkeypatch, capsys):
+    """The check of a user's model only mentions it, and numerics covers the other benchmark."""
     from pipeline.advice import fitness
 
     large = {"name": "mine:build", "source": "mine.py"}

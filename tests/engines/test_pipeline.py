@@ -45,7 +45,7 @@ def dvc(folder: Path, *arguments: str, **variables: str) -> str:
     return done.stdout
 
 
-def test_the_run_is_complete(finished):
+def test_repro_makes_every_run_and_the_report(finished):
     records = sorted(str(path.relative_to(finished)) for path in finished.glob("runs/*/*/*/record.json"))
     assert records == [
         "runs/small_dense/float32/seed-0/record.json",
@@ -65,7 +65,7 @@ def test_a_second_repro_runs_nothing(clone):
     assert not RUNNING.findall(dvc(clone, "repro"))
 
 
-def test_dvc_shows_something_useful(clone):
+def test_dvc_shows_speedups_and_plots(clone):
     metrics = json.loads(dvc(clone, "metrics", "show", "--json"))
     assert metrics[""]["data"]["results/speedup.json"]["data"]["small_dense"] > 0
     assert max(map(len, dvc(clone, "metrics", "show").splitlines())) <= 80
@@ -115,7 +115,7 @@ def inside(path: str, folders: set[str]) -> bool:
 
 
 def test_a_stage_depends_on_every_file_it_opens(stages, opened):
-    """Less would keep stale results. A store, and what .venv says of itself, are no part of the project."""
+    """With fewer dependencies, stale results would stay. The store and .venv are not part of the project."""
     missing = {
         stage.command: {
             file for file in opened[stage.command] if not inside(file, stage.dependencies | stage.outputs | {".cache"})
@@ -125,8 +125,8 @@ def test_a_stage_depends_on_every_file_it_opens(stages, opened):
     assert not {command: files for command, files in missing.items() if files}
 
 
-def test_a_stage_opens_what_it_depends_on(finished, stages, opened):
-    """More would make results again for nothing. Code, packages and bundled data have their own tests."""
+def test_a_stage_opens_every_file_it_depends_on(finished, stages, opened):
+    """With more dependencies, stages would rerun for nothing. Code, packages and bundled data have their own tests."""
     elsewhere = {"params.yaml", "requirements"}
     tracked = git(finished, "ls-files").splitlines()
     unopened = {

@@ -1,4 +1,4 @@
-"""A small study under a real DVC: what a change makes again, and what DVC's own commands and interruptions lose."""
+"""A small study under a real DVC: which runs a change repeats, and that DVC's commands and interruptions lose none."""
 
 import os
 import re
@@ -59,7 +59,7 @@ def append(path: Path, text: str) -> None:
     path.write_text(path.read_text() + text)
 
 
-def test_a_new_seed_trains_itself_alone_and_one_that_goes_trains_nothing(project):
+def test_a_new_seed_trains_only_its_own_runs_and_a_removed_one_trains_nothing(project):
     edit_params(project, lambda values: values["seeds"].append(2))
     assert made(dvc(project, "repro", "train")) == {"small_dense": 2, "other_dense": 2}
     edit_params(project, lambda values: values["seeds"].pop(0))
@@ -73,7 +73,7 @@ def test_a_new_seed_trains_itself_alone_and_one_that_goes_trains_nothing(project
 @pytest.mark.parametrize(
     ("words", "seed"), [([], 10), (["--temp"], 20)], ids=["in the workspace", "in a folder of its own"]
 )
-def test_an_experiment_loses_and_repeats_no_run(project, words, seed):
+def test_a_dvc_experiment_neither_loses_nor_repeats_a_run(project, words, seed):
     edit_params(project, lambda values: values["seeds"].append(seed))
     dvc(project, "repro", "train@small_dense")  # neither committed nor known to git's dvc.lock
     git(project, "checkout", "--", "params.yaml")
@@ -81,7 +81,7 @@ def test_an_experiment_loses_and_repeats_no_run(project, words, seed):
     assert made(said) == {"small_dense": 2}
 
 
-def test_a_queue_makes_each_run_once(project):
+def test_queued_experiments_make_each_run_once(project):
     for seed in (5, 6):
         dvc(project, "exp", "run", "--queue", "-S", f"seeds=[0,{seed}]", "-n", f"seed-{seed}", "train@small_dense")
     # Not captured: a worker of DVC's may live on for long after the last experiment, and keeps the output open.
@@ -116,8 +116,8 @@ def test_a_clone_pulls_pushed_results_and_runs_nothing(project, tmp_path):
         ("the stage", signal.SIGTERM),
     ],
 )
-def test_whoever_is_ended_no_process_is_left_and_no_finished_run_lost(project, whom, how):
-    """The runs take longer here, and the first of the two that are missing is ended in its midst."""
+def test_ending_any_process_leaves_none_running_and_loses_no_finished_run(project, whom, how):
+    """The runs take longer here, and the first of the two that are missing is ended midway."""
     edit_params(project, lambda values: values["benchmarks"]["small_dense"].update(num_epochs=60))
     dvc(project, "repro", "train@small_dense")
     git(project, "checkout", "--", "dvc.lock")

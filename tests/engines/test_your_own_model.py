@@ -1,6 +1,6 @@
-"""The page docs/your-own-model.md, run as it is written but for the number of seeds, and what follows an edit.
+"""The page docs/your-own-model.md, run as it is written except for the number of seeds.
 
-Beside that study, one that `make advise` makes.
+Also a study that `make advise` makes.
 """
 
 import json
@@ -85,8 +85,8 @@ def build(spec):
 '''
 
 
-def test_advice_is_asked_for_edited_made_and_asked_for_again(finished, environment):
-    """Its small model gains nothing from 16 bits and diverges in float16, so the command asks further."""
+def test_advise_runs_an_edited_study_and_its_follow_ups_once(finished, environment):
+    """The small model gains nothing from 16 bits and diverges in float16, so follow-ups are made."""
     (finished.parent / "masked.py").write_text(MASKED)
     environment = environment | {"PYTHONPATH": str(finished)}
     asked = ["--model", "masked:build", "--source", "../masked.py", "--arguments", '{"size": 8}']

@@ -43,7 +43,7 @@ def start(command: list, folder: Path, given: str = "", status: int = 0, **envir
     ],
     ids=["equivalent", "different", "inconclusive", "one variant"],
 )
-def test_the_installed_command_says_what_the_stage_says(tmp_path, judge_runs, table, options, status):
+def test_the_installed_command_gives_the_same_verdict_as_the_stage(tmp_path, judge_runs, table, options, status):
     (tmp_path / "runs.csv").write_text(table)
     asked = ["--baseline", "float32", *options]
     stage = [sys.executable, "-m", "stages.judge_table"]
@@ -54,14 +54,14 @@ def test_the_installed_command_says_what_the_stage_says(tmp_path, judge_runs, ta
     assert len(pages) == (0 if status == 2 else 2)
 
 
-def test_standard_input_is_judged_and_nothing_is_written(tmp_path, judge_runs):
+def test_standard_input_is_judged_without_writing_files(tmp_path, judge_runs):
     asked = ["--baseline", "float32", "--margin", "0.5"]
     said = start([judge_runs, "-", *asked], tmp_path, EXAMPLE.read_text())
     assert "bfloat16 differs, but by less than 0.5." in said
     assert not list(tmp_path.iterdir())
 
 
-def test_the_environment_holds_no_engine(judge_runs):
+def test_the_installed_environment_contains_no_engine(judge_runs):
     packages = start([UV, "pip", "list", "--python", judge_runs.parent.parent], REPOSITORY)
     assert "scipy" in packages
     assert not [name for name in ("dvc", "jax", "keras", "tensorflow", "pandas") if f"\n{name} " in packages]

@@ -31,7 +31,7 @@ def judge(folder: Path, table: str, **inputs: str) -> subprocess.CompletedProces
     return subprocess.run(script, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_the_verdict_is_in_the_summary_and_the_page_is_named(tmp_path):
+def test_the_summary_shows_the_verdict_and_the_output_names_the_page(tmp_path):
     (tmp_path / "runs.csv").write_text(TABLE)
     done = judge(tmp_path, "runs.csv", columns="seed=seed")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -60,7 +60,7 @@ def test_no_input_is_run_by_the_shell(tmp_path, name, inputs, status):
     assert not (tmp_path / "pwned").exists()
 
 
-def test_what_a_table_holds_stays_text_in_the_summary(tmp_path):
+def test_the_contents_of_a_table_stay_plain_text_in_the_summary(tmp_path):
     (tmp_path / "runs.csv").write_text(TABLE.replace("b,", "</pre>```<b>,"))
     judge(tmp_path, "runs.csv")
     lines = (tmp_path / "GITHUB_STEP_SUMMARY").read_text().splitlines()

@@ -34,11 +34,11 @@ def write(folder: Path, values: dict) -> None:
     ("runtime", "hardware", "said"),
     [("cpu", XEON, "check.device"), ("cuda", XEON, "check.no_device"), ("cpu", H100, "check.other_device")],
 )
-def test_the_training_hardware_is_named(runtime, hardware, said):
+def test_the_check_says_which_hardware_trains(runtime, hardware, said):
     assert check.trains_on(runtime, hardware).code == said
 
 
-def test_both_files_are_checked_at_once_and_end_in_status_2(folder):
+def test_faults_in_both_files_are_reported_at_once_with_exit_status_2(folder):
     (folder / "params.yaml").write_text("seeds: []\nbenchmark: {}\n")
     (folder / "claims.yaml").write_text("claim: []\n")
     done = stage(folder, "check")
@@ -57,8 +57,8 @@ def test_a_study_that_compares_nothing_is_refused(folder):
     assert "variants: no benchmark has two, so there is nothing to compare" in done.stderr
 
 
-def test_finished_runs_of_another_device_are_told_of_before_training(folder, monkeypatch):
-    """Made on the two cores of an Example CPU; those of another campaign train again anyway."""
+def test_finished_runs_from_another_device_are_reported_before_training(folder, monkeypatch):
+    """They were made on the two cores of an Example CPU. Those of another campaign are trained again anyway."""
     study = small_study()
     monkeypatch.chdir(folder)
 
@@ -82,7 +82,7 @@ def test_finished_runs_of_another_device_are_told_of_before_training(folder, mon
     assert check.runs_from_elsewhere(study, XEON) == []
 
 
-def test_own_code_is_checked_as_far_as_it_shows_without_running_it(folder, monkeypatch):
+def test_a_users_code_is_checked_without_running_it(folder, monkeypatch):
     monkeypatch.chdir(folder)
     Path("own").mkdir()
     Path("own/networks.py").write_text("def build(spec): ...\ndef two_arguments(spec, more): ...\n")
@@ -94,13 +94,13 @@ def test_own_code_is_checked_as_far_as_it_shows_without_running_it(folder, monke
         check.check_own_code(load_study())
 
 
-def test_the_check_takes_no_engine():
+def test_the_check_imports_no_engine():
     script = "import sys, stages.check; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert not {"keras", "tensorflow", "jax"} & set(done.stdout.split())
 
 
-def test_a_full_disk_is_a_message_and_no_traceback():
+def test_a_full_disk_is_reported_without_traceback():
     code = """
 import argparse, stages
 def main(_):

@@ -62,7 +62,7 @@ def test_composing_keeps_a_copy_of_the_old_study(folder, capsys):
     assert (kept["params.before.yaml"], kept["params.before-2.yaml"]) == ("mine: 1\n", "mine: 2\n")
 
 
-def test_dvc_cannot_exchange_the_profile_of_a_study_by_hand(folder):
+def test_dvc_cannot_replace_a_study_written_by_hand(folder):
     """`dvc exp run -S` once composed `quick` over a study written by hand, and no copy was kept."""
     (folder / ".dvc").mkdir()
     shutil.copy(REPOSITORY / ".dvc" / "config", folder / ".dvc")
@@ -81,7 +81,7 @@ def test_dvc_cannot_exchange_the_profile_of_a_study_by_hand(folder):
     ("engine", "edit", "name"),
     [("cuda-jax", "", "gpu"), ("cuda-jax", "# mine\n", "quick"), ("cpu", "", "quick")],
 )
-def test_an_unchanged_quick_becomes_the_study_for_gpus_where_one_is(folder, monkeypatch, engine, edit, name):
+def test_the_unedited_quick_study_becomes_the_gpu_study_for_a_gpu_engine(folder, monkeypatch, engine, edit, name):
     assert files(folder) == {}
     show(monkeypatch, ("NVIDIA H100", "9.0"))
     monkeypatch.setattr(compose, "installed_engine", lambda: engine)
@@ -90,7 +90,7 @@ def test_an_unchanged_quick_becomes_the_study_for_gpus_where_one_is(folder, monk
     assert load_study().name == name
 
 
-def test_a_study_that_another_command_works_on_is_not_replaced(folder):
+def test_a_study_in_use_by_another_command_is_not_replaced(folder):
     (folder / "params.yaml").write_text(QUICK)
     with at_work():
         done = stage(folder, "compose", "profile=paper")

@@ -37,7 +37,7 @@ esac
         ("", "run.sh cuda", {}, 'could not select device driver ""); install the driver and the NVIDIA Container'),
     ],
 )
-def test_a_missing_tool_is_named_with_its_remedy(tmp_path, before, command, variables, message):
+def test_a_request_that_cannot_work_is_refused_with_a_remedy(tmp_path, before, command, variables, message):
     project, programs = tmp_path / "project", tmp_path / "bin"
     for name in ("deploy/container", "requirements"):
         shutil.copytree(REPOSITORY / name, project / name)

@@ -40,12 +40,12 @@ def test_a_stage_depends_on_all_the_code_it_imports(stage):
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_stage_names_no_room_of_which_it_imports_nothing(stage):
+def test_a_stage_depends_only_on_folders_it_imports_from(stage):
     assert [path for path in named(stage) if not any(holds(path, file) for file in imported(stage))] == []
 
 
 @pytest.mark.filterwarnings("ignore:_NoneStep.value:DeprecationWarning")  # of pygtrie, which DVC uses
-def test_dvc_finds_what_the_stages_name_in_a_study_without_any_optional_key(tmp_path, monkeypatch):
+def test_dvc_finds_every_parameter_in_a_study_without_optional_keys(tmp_path, monkeypatch):
     study = Study.model_validate(dense_study(num_epochs=2) | PROFILE)
     make_project(tmp_path, study.model_dump(mode="json", exclude_defaults=True), PROFILE, without=("tests/", "docs/"))
     write_data(tmp_path)

@@ -1,4 +1,4 @@
-"""The engine that is chosen for the hardware, as make hears of it."""
+"""The engine that is chosen for the hardware, as printed for make."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ def asked(tmp_path, monkeypatch, capsys):
         ([V100], "cuda-jax", "found Tesla V100-SXM2-16GB, compute capability 7.0: ENGINE=cuda-jax"),
     ],
 )
-def test_an_nvidia_gpu_trains_by_keras_on_jax(monkeypatch, asked, gpus, name, why):
+def test_the_engine_is_cuda_jax_on_an_nvidia_gpu_and_cpu_without_one(monkeypatch, asked, gpus, name, why):
     show(monkeypatch, *gpus)
     found, line = asked()
     assert found == name
@@ -44,7 +44,7 @@ def test_an_nvidia_gpu_trains_by_keras_on_jax(monkeypatch, asked, gpus, name, wh
     assert "To choose another, add to the command: ENGINE=" in line
 
 
-def test_a_driver_that_answers_with_an_error_is_quoted_and_the_cpu_trains(monkeypatch, asked):
+def test_a_driver_error_is_quoted_and_the_engine_is_cpu(monkeypatch, asked):
     show(monkeypatch, H100, fault=pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH)
     found, line = asked()
     assert (found, "(NVIDIA's driver answers: " in line) == ("cpu", True)
@@ -52,7 +52,7 @@ def test_a_driver_that_answers_with_an_error_is_quoted_and_the_cpu_trains(monkey
     assert "driver" not in asked()[1]
 
 
-def test_a_tpu_trains_by_jax(monkeypatch, asked):
+def test_the_engine_is_tpu_on_a_tpu(monkeypatch, asked):
     show(monkeypatch)
     monkeypatch.setattr(hardware, "has_tpu", lambda: True)
     found, line = asked()
@@ -68,8 +68,8 @@ def test_the_engine_of_finished_runs_is_chosen_again(monkeypatch, asked):
     assert (found, "ENGINE=cuda, as the finished runs here" in line) == ("cuda", True)
 
 
-def test_detection_imports_neither_a_framework_nor_what_is_not_there_yet():
-    """At the first set-up there is a parser, NVML and Python."""
+def test_detection_imports_only_what_the_first_set_up_installs():
+    """At the first set-up there are only a parser, NVML and Python."""
     script = "import sys; from stages import engine; print(*(name.partition('.')[0] for name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert not {"numpy", "pydantic", "psutil", "rich", "keras", "tensorflow", "jax"} & set(done.stdout.split())

@@ -55,7 +55,7 @@ WORSE, OPEN = [-2.0, -2.1, -1.9, -2.0, -2.1], [-1.0, 0.9, -0.2, 0.4, 0.6]
         (OPEN, "inconclusive", 30, ["inconclusive", "needed", "loss"]),
     ],
 )
-def test_outcome_and_status(tmp_path, differences, outcome, status, said):
+def test_the_outcome_decides_the_exit_status_and_the_sentences(tmp_path, differences, outcome, status, said):
     found = verdict(table(tmp_path / "runs.csv", differences))
     (row,) = found.candidates
     assert (row["outcome"], row["is_paired"], found.status) == (outcome, True, status)
@@ -65,25 +65,25 @@ def test_outcome_and_status(tmp_path, differences, outcome, status, said):
     assert codes(found) == [*said, "pairing"]
 
 
-def test_a_missing_option_is_named_as_make_calls_it(tmp_path):
+def test_the_error_names_missing_options_as_make_variables(tmp_path):
     done = stage(tmp_path, "judge_table", "runs.csv")
     assert done.returncode == 2
     assert "give BASELINE=… and MARGIN=…, as in: make judge TABLE=" in done.stderr
 
 
-def test_a_margin_is_a_positive_number():
+def test_a_margin_must_be_a_positive_number():
     for text in ("0", "nan", "half"):
         with pytest.raises(argparse.ArgumentTypeError, match="must be a number above 0, in the metric's unit"):
             margin(text)
 
 
-def test_the_worst_candidate_decides(tmp_path):
+def test_the_worst_candidate_decides_the_exit_status(tmp_path):
     rows = [f"fp8,{seed},{value + d}," for seed, (value, d) in enumerate(zip(BASELINE, OPEN, strict=True))]
     found = verdict(table(tmp_path / "runs.csv", WORSE, extra=rows))
     assert (found.status, found.rows[1]["num_candidates"]) == (20, 2)
 
 
-def test_failures_are_counted_and_never_equivalent(tmp_path):
+def test_failed_runs_are_counted_and_prevent_equivalence(tmp_path):
     rows = ["fp32,5,90,10", "bf16,5,,", "fp32,6,90,10", "bf16,6,diverged,"]
     found = verdict(table(tmp_path / "runs.csv", SAME, extra=rows))
     assert found.rows[1]["failures"] == {"without a number": 1, "diverged": 1}
@@ -94,7 +94,7 @@ def test_failures_are_counted_and_never_equivalent(tmp_path):
     assert codes(found) == ["runs_failed", "pairing", "missing"]
 
 
-def test_every_fault_is_named_at_once_with_line_and_column(tmp_path):
+def test_all_faults_are_reported_at_once_with_line_and_column(tmp_path):
     rows = [
         "bf16,0,91.0,1",
         "bf16,7,91 %,1",
@@ -127,20 +127,20 @@ def test_every_fault_is_named_at_once_with_line_and_column(tmp_path):
         ("variant,seed,accuracy\nfp\xe9,0,1\n", "it is not UTF-8"),
     ],
 )
-def test_a_table_that_cannot_be_judged_says_why(tmp_path, text, told):
+def test_a_table_that_cannot_be_judged_is_refused_with_the_reason(tmp_path, text, told):
     (tmp_path / "runs.csv").write_text(text, encoding="latin-1")
     with pytest.raises(InputError, match=told):
         read_runs(tmp_path / "runs.csv", "accuracy", "fp32", {})
 
 
 @pytest.mark.parametrize("separator", [";", "\t"])
-def test_separators_and_a_mark_of_encoding_read_alike(tmp_path, separator):
+def test_other_separators_and_a_byte_order_mark_do_not_change_the_verdict(tmp_path, separator):
     plain = table(tmp_path / "plain.csv", SAME)
     (tmp_path / "other.csv").write_text("\n" + plain.read_text().replace(",", separator), encoding="utf-8-sig")
     assert verdict(tmp_path / "other.csv") == verdict(plain)
 
 
-def test_cells_are_read_as_pandas_writes_them(tmp_path):
+def test_cells_written_by_pandas_are_read_correctly(tmp_path):
     rows = ["fp32,0.0,nan,5", "fp32,1.0,9.10e1,inf", "fp32,2,inf,5", "bf16,0,91.25,5"]
     found = read_runs(export(tmp_path / "runs.csv", HEADER, *rows), "accuracy", "fp32", {})
     assert [(run.seed, run.outcome, run.result, run.seconds) for run in found] == [
@@ -152,7 +152,7 @@ def test_cells_are_read_as_pandas_writes_them(tmp_path):
     assert [found[index].unit for index in (1, 3)] == [1.0, 0.01]
 
 
-def test_the_command_prints_what_its_page_shows_and_writes_a_page_that_loads_nothing_and_a_json(tmp_path):
+def test_the_command_prints_the_documented_verdict_and_writes_a_self_contained_page_and_json(tmp_path):
     shutil.copy(REPOSITORY / "docs/example-runs.csv", tmp_path / "runs.v2.csv")
     done = stage(tmp_path, "judge_table", "runs.v2.csv", "--baseline", "float32", "--margin", "0.5")
     assert (done.returncode, done.stderr) == (0, "")
@@ -181,7 +181,7 @@ WANDB_ROWS = [
 OF_WANDB = {"metric": "val/top1", "columns": {"variant": "precision", "seconds": "Runtime"}}
 
 
-def test_an_export_of_weights_and_biases_is_read_with_its_states(tmp_path):
+def test_an_export_from_weights_and_biases_is_read_with_its_run_states(tmp_path):
     good = verdict(export(tmp_path / "good.csv", W_AND_B, *WANDB_ROWS), **OF_WANDB)
     assert (good.status, good.rows[1]["speedup"].value) == (0, pytest.approx(1.5))
     crashed = [row.replace("finished", "crashed") if "bf16-3" in row else row for row in WANDB_ROWS]
@@ -189,7 +189,7 @@ def test_an_export_of_weights_and_biases_is_read_with_its_states(tmp_path):
     assert (again.status, again.rows[1]["num_seeds"]) == (30, 5)
 
 
-def test_an_export_of_mlflow_is_read_with_its_statuses(tmp_path):
+def test_an_export_from_mlflow_is_read_with_its_run_statuses(tmp_path):
     """As `mlflow experiments csv` writes it: a column for each metric, parameter and tag, and `start_time` in words."""
     header = "run_id,experiment_id,status,start_time,metrics.val_acc,metrics.minutes,params.dtype,params.seed,tags.user"
     rows = [
@@ -209,7 +209,7 @@ def test_an_export_of_mlflow_is_read_with_its_statuses(tmp_path):
     ("column", "good", "bad", "how"),
     [("State", "COMPLETED", "OUT_OF_MEMORY", "out_of_memory"), ("diverged", "0", "1", "diverged")],
 )
-def test_a_failed_row_is_a_failure_whatever_number_it_carries(tmp_path, column, good, bad, how):
+def test_a_row_marked_as_failed_is_a_failure_even_with_a_number(tmp_path, column, good, bad, how):
     rows = [f"fp32,{seed},{value},{good}" for seed, value in enumerate(BASELINE)]
     ends = [good] * 4 + [bad]
     rows += [f"bf16,{seed},{BASELINE[seed] + 0.01 * (seed - 2)},{end}" for seed, end in enumerate(ends)]
@@ -232,7 +232,7 @@ def test_a_one_sided_question_about_a_loss_needs_a_direction(tmp_path, words, st
 
 
 @pytest.mark.parametrize(("yes", "no"), [("1.0", "0.0"), ("True", "False"), ("1", "0")])
-def test_a_flag_is_read_as_programs_write_it(tmp_path, yes, no):
+def test_flags_may_be_written_as_numbers_or_as_words(tmp_path, yes, no):
     rows = [f"{name},{seed},{BASELINE[seed]},{no}" for name in ("fp32", "bf16") for seed in range(5)]
     rows[-1] = rows[-1].removesuffix(no) + yes
     (tmp_path / "runs.csv").write_text("\n".join(["variant,seed,accuracy,diverged", *rows]))
@@ -240,13 +240,13 @@ def test_a_flag_is_read_as_programs_write_it(tmp_path, yes, no):
     assert (baseline["failures"], candidate["failures"]) == ({}, {"diverged": 1})
 
 
-def test_errors_of_the_csv_module_name_the_line(tmp_path):
+def test_csv_errors_are_reported_with_their_line(tmp_path):
     path = table(tmp_path / "runs.csv", SAME, extra=['fp32,9,"' + "9" * 200_000 + '",1'])
     with pytest.raises(InputError, match=r"runs\.csv can't be judged: line 12: field larger than field limit"):
         verdict(path)
 
 
-def test_a_row_for_each_epoch_is_told_from_failed_runs(tmp_path):
+def test_a_table_with_a_row_per_epoch_is_refused_but_one_with_a_retried_run_is_not(tmp_path):
     rows = [
         f"{name},{seed},{epoch},{value if epoch == 2 else ''}"
         for name in ("fp32", "bf16")
@@ -260,14 +260,14 @@ def test_a_row_for_each_epoch_is_told_from_failed_runs(tmp_path):
     assert verdict(tmp_path / "runs.csv").rows[0]["failures"] == {"without a number": 1}, "a run that was tried again"
 
 
-def test_results_of_one_side_that_are_rounded_more_coarsely_than_the_margin_say_nothing(tmp_path):
+def test_results_are_inconclusive_if_one_variant_is_rounded_more_coarsely_than_the_margin(tmp_path):
     rows = [f"fp32,{seed},0.914{seed}\nbf16,{seed},0.91" for seed in range(5)]
     (tmp_path / "runs.csv").write_text("\n".join(["variant,seed,accuracy", *rows]))
     found = verdict(tmp_path / "runs.csv", margin=0.005)
     assert (found.candidates[0]["reason"], found.status) == ("rounded", 30)
 
 
-def test_a_file_a_run_is_read_by_its_last_row_that_has_the_metric(tmp_path):
+def test_with_one_file_per_run_the_last_row_with_the_metric_counts(tmp_path):
     """Lightning's CSVLogger writes training and validation into rows of their own, and repeats epochs."""
     for variant, shift in (("fp32", 0.0), ("bf16", 0.01)):
         for seed in range(5):
@@ -289,7 +289,7 @@ def test_a_file_a_run_is_read_by_its_last_row_that_has_the_metric(tmp_path):
         verdict(tmp_path / "logs/{variant}-0/metrics.csv")
 
 
-def test_standard_input_is_judged_and_json_printed_without_a_file(tmp_path):
+def test_standard_input_is_judged_and_json_printed_without_writing_files(tmp_path):
     text = (REPOSITORY / "docs/example-runs.csv").read_text()
     command = [sys.executable, "-m", "stages.judge_table", "-", "--baseline", "float32", "--margin", "0.5", "--json"]
     done = subprocess.run(

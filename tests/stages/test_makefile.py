@@ -50,7 +50,7 @@ def make(folder: Path, *arguments: str, **variables: str) -> str:
         ("ENGINE=cuda-jax PROFILE=paper", ["compose profile='paper'", "repro"], "cuda-jax"),
     ],
 )
-def test_a_study_is_composed_where_another_is_asked_for_and_gets_its_packages(folder, arguments, commands, lock):
+def test_make_repro_composes_the_requested_study_and_installs_its_packages(folder, arguments, commands, lock):
     lines = planned(folder, "repro", *arguments.split()).splitlines()
     assert [" ".join(line.split()) for line in lines if "stages." in line and "engine" not in line] == [
         f"python -m stages.{command}" for command in commands
@@ -58,8 +58,8 @@ def test_a_study_is_composed_where_another_is_asked_for_and_gets_its_packages(fo
     assert f"requirements/{lock}.txt requirements/workflow.txt" in "\n".join(lines)
 
 
-def test_a_fresh_machine_gets_the_parser_before_it_is_asked_what_trains(folder):
-    """A machine whose Pythons can install nothing: make tries the parser first, and guesses nothing."""
+def test_a_fresh_machine_gets_the_parser_before_its_hardware_is_detected(folder):
+    """On a machine whose Pythons can install nothing, make tries the parser first and guesses no engine."""
     shutil.rmtree(folder / ".venv")
     for name in ("python3", "uv"):
         program(folder / "path" / name, "exit 3")
@@ -86,7 +86,7 @@ def test_make_test_installs_what_tests_need_and_nothing_twice(folder):
     assert "uv pip sync" in planned(folder, ".venv/ready", "ENGINE=tpu")  # the packages of another one
 
 
-def test_who_cannot_reach_the_packages_is_told_what_to_do(folder):
+def test_make_says_what_to_do_if_packages_cannot_be_installed(folder):
     program(folder / ".venv" / "bin" / "uv", "exit 2")
     for target in ("repro", "lint"):
         *_, remedy = (line for line in make(folder, target).splitlines() if not line.startswith("make: ***"))
@@ -102,7 +102,7 @@ def test_make_says_which_hardware_it_found_unless_an_engine_is_named(folder):
 
 
 @pytest.mark.parametrize("target", ["repro", "advise"])
-def test_a_study_takes_what_is_here_and_its_stages_are_told_which(folder, target):
+def test_make_installs_the_detected_engine_and_tells_stages_the_installed_one(folder, target):
     program(folder / ".venv" / "bin" / "python", "echo cuda")
     (folder / ".venv" / "ready").write_text("cpu\n")
     assert "requirements/cuda.txt" in planned(folder, target)
@@ -121,7 +121,7 @@ def test_the_loader_finds_the_cuda_libraries_of_the_environment(folder):
     assert make(folder, "show", "ENGINE=cuda").strip() == ":".join(map(str, libraries))
 
 
-def test_another_engine_is_refused(folder):
+def test_an_unknown_engine_is_refused(folder):
     assert "ENGINE is one of cpu cuda cuda-jax tpu, not 'gpu'" in make(folder, "study", "ENGINE=gpu")
 
 
@@ -133,7 +133,7 @@ TYPED = ["x'; touch made; '", "`touch made`", "$(shell touch made)", "#& |*?<>\\
     ("target", "variable", "option"),
     [("judge", "TABLE", ""), ("advise", "ARGUMENTS", "--arguments="), ("study", "PROFILE", "profile=")],
 )
-def test_typed_text_arrives_unchanged_and_reaches_no_shell(folder, text, target, variable, option):
+def test_make_variables_arrive_unchanged_and_are_not_run_by_the_shell(folder, text, target, variable, option):
     (folder / ".venv" / "ready").write_text("cpu\n")
     os.utime(folder / ".venv" / "ready", (2**31, 2**31))
     told = folder / "told"

@@ -1,4 +1,4 @@
-"""`make repro` where DVC or a stage fails or is ended: what to do, by which exit status, and nothing left running."""
+"""`make repro` when DVC or a stage fails or is ended: the remedy, the exit status, and nothing left running."""
 
 import signal
 import subprocess
@@ -27,19 +27,19 @@ def repro(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
         ("OSError: No space left on device; exited with 1", 1, "Make room on the disk"),
     ],
 )
-def test_a_stage_that_fails_is_told_of_with_what_to_do(words, status, remedy):
+def test_a_failed_stage_is_reported_with_its_exit_status_and_remedy(words, status, remedy):
     assert stages.repro.exit_status(words) == status
     assert remedy in stages.repro.remedy(words)
 
 
-def test_a_stage_that_is_killed_under_dvc_is_told_of(tmp_path):
+def test_a_stage_that_is_killed_under_dvc_is_reported(tmp_path):
     done = repro(tmp_path, "exec sh -c 'kill -KILL $$'")
     assert done.returncode == 137, done.stderr
     *_, last = done.stderr.splitlines()
     assert last.startswith("what to do: A stage was killed, probably because memory ran out")
 
 
-def test_a_lock_file_that_cannot_be_read_is_named(tmp_path):
+def test_an_unreadable_lock_file_is_reported_with_its_remedy(tmp_path):
     make_stub(tmp_path, {"train": {"cmd": "touch made", "outs": ["made"]}})
     (tmp_path / "dvc.lock").write_text("<<<<<<< HEAD\n")
     done = subprocess.run(REPRO, cwd=tmp_path, env=STUB_ENVIRONMENT, capture_output=True, text=True, check=False)
@@ -48,7 +48,7 @@ def test_a_lock_file_that_cannot_be_read_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=lambda how: how.name)
-def test_nothing_is_left_running(tmp_path, how):
+def test_no_process_is_left_running_when_repro_is_ended(tmp_path, how):
     code = "from pipeline.machine.processes import end_with_starter; import pathlib, signal, time; "
     code += "end_with_starter(signal.SIGTERM); pathlib.Path('runs').touch(); time.sleep(600)"
     make_stub(tmp_path, {"train": {"cmd": f'exec python -c "{code}"', "outs": ["made"]}})

@@ -42,7 +42,7 @@ def set_up(machine: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("answer", ["/usr/bin/python3", ">=3.11,<3.14"])
-def test_a_python_that_fits_is_taken_or_else_found_and_then_kept(machine, answer):
+def test_set_up_uses_a_suitable_python_or_lets_uv_find_one_and_then_keeps_it(machine, answer):
     program(machine / "python3", PYTHON.format(answer=answer, venv=True))
     assert set_up(machine).returncode == 0
     assert set_up(machine).returncode == 0
@@ -50,7 +50,7 @@ def test_a_python_that_fits_is_taken_or_else_found_and_then_kept(machine, answer
     assert (machine / "log").read_text().splitlines() == [made, FILLED, FILLED]
 
 
-def test_a_python_without_venv_is_told_of_with_what_to_install(machine):
+def test_a_python_without_venv_is_reported_with_the_package_to_install(machine):
     program(machine / "python3", PYTHON.format(answer="/usr/bin/python3", venv=False))
     done = set_up(machine)
     assert (done.returncode, "apt-get install python3-venv" in done.stderr) == (1, True)

@@ -47,7 +47,7 @@ def command(way: tuple[str, ...], no_engine: Path, *words: str) -> subprocess.Co
     return subprocess.run([*full, *words], cwd=no_engine.parent, capture_output=True, text=True, check=False)
 
 
-def test_report_and_page_are_made_without_network_and_engine(archive, cut_off, no_engine, tmp_path):
+def test_report_and_page_are_made_without_a_network_or_an_engine(archive, cut_off, no_engine, tmp_path):
     assert command(cut_off, no_engine, "-c", INTERFACES).stdout == "['lo']\n"
     for name in ENGINES:
         assert f"there is no {name} here" in command(cut_off, no_engine, "-c", f"import {name}").stderr

@@ -30,8 +30,8 @@ def accepted(*command: object) -> None:
 
 
 @pytest.mark.parametrize("study", [None, *sorted((REPOSITORY / "docs/reports").glob("*/study.zip"))], ids=str)
-def test_an_archive_has_all_that_is_required_and_recommended(archive, study):
-    """The validator accepts a profile that it does not know, so their addresses are compared apart."""
+def test_an_archive_meets_every_requirement_and_recommendation(archive, study):
+    """The validator accepts profiles that it does not know, so their addresses are compared separately."""
     options = "--offline --no-paging --verbose --profile-identifier process-run-crate-0.5"
     cache = ["--requirement-severity", "recommended", "--cache-path", VALIDATORS / "contexts"]
     program = VALIDATORS / "validators/bin/rocrate-validator"
@@ -46,8 +46,8 @@ def test_the_citation_is_valid():
     accepted(VALIDATORS / "citation" / "bin" / "cffconvert", "--validate", "-i", REPOSITORY / "CITATION.cff")
 
 
-def test_zenodo_is_told_what_the_citation_says():
-    """The converter writes what Zenodo reads; only what a citation does not say is added."""
+def test_zenodo_metadata_match_the_citation():
+    """The converter writes what Zenodo reads; only what a citation can't say is added."""
     done = ask(VALIDATORS / "citation" / "bin" / "cffconvert", "-f", "zenodo", "-i", REPOSITORY / "CITATION.cff")
     said = json.loads((REPOSITORY / ".zenodo.json").read_text())
     wanted = json.loads(done.stdout)

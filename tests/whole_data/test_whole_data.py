@@ -18,7 +18,7 @@ def is_prepared(name: str) -> bool:
     return found
 
 
-def test_the_bundled_mnist_is_all_that_tfds_has():
+def test_the_bundled_mnist_equals_that_of_tfds():
     is_prepared("mnist")
     from pipeline.data.from_tfds import read_tfds
 

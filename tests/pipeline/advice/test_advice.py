@@ -68,8 +68,8 @@ def build(spec):
 """
 
 
-def test_asked_for_as_a_user_does(project, monkeypatch, capfd):
-    """From the question to a study that can be run; what a user changes in it stays, what was there before, too."""
+def test_advise_composes_a_study_and_keeps_the_users_edits(project, monkeypatch, capfd):
+    """The study that was there before is kept, too."""
     before = (project / "params.yaml").read_bytes()
     (project / "mine.py").write_text(OWN_MODEL)
     asked = {"model": "mine:build", "arguments": {"units": 8}}
@@ -96,7 +96,7 @@ def test_asked_for_as_a_user_does(project, monkeypatch, capfd):
 
 
 @pytest.mark.usefixtures("project")
-def test_a_data_set_is_whole_though_a_small_study_was_here_before(monkeypatch):
+def test_advise_uses_the_whole_data_set_even_after_a_small_study(monkeypatch):
     def origin(*_: object) -> Path:
         asked.append(_[1])
         return Path("data")
@@ -110,7 +110,7 @@ def test_a_data_set_is_whole_though_a_small_study_was_here_before(monkeypatch):
     assert (asked_for.train, asked_for.test) == ("train", "test")
 
 
-def test_images_that_are_not_square_are_asked_about():
+def test_non_square_images_need_an_image_size():
     model = {"name": "dense", "units": 8, "source": "pipeline/models/dense.py"}
     asked = {"dataset": "mnist", "model": model, "batch_size": 64}
     description = {"num_train_examples": 60_000, "image_shape": [16, 256, 1]}
@@ -128,7 +128,7 @@ def test_images_that_are_not_square_are_asked_about():
         ({"dataset": "Not A Name"}, "--dataset Not A Name: 1 fault"),
     ],
 )
-def test_bad_input_starts_nothing(project, monkeypatch, changes, words):
+def test_bad_input_is_refused_and_leaves_params_yaml_unchanged(project, monkeypatch, changes, words):
     monkeypatch.setattr(stage, "call", lambda function, *arguments: function(*arguments))
     before = (project / "params.yaml").read_bytes()
     with pytest.raises(InputError) as raised:
@@ -158,28 +158,28 @@ def chosen(start: float, step: float, max_images: int = 48_000) -> Size:
     return choose_size(Study.model_validate(PROFILE), seconds, batch_size=64, max_images=max_images)
 
 
-def test_a_fast_model_takes_every_image_at_both_batches():
+def test_a_fast_model_trains_on_every_image_at_both_batch_sizes():
     size = chosen(1.0, 0.001, max_images=6400)
     assert size[:2] == (6400, (1, 2))
     # 6,400 images in 3 policies, 2 batches and 5 seeds, and 3 runs of the control, for 5 epochs, 0.001 s for 64 images.
     assert size.seconds == pytest.approx(fixed_seconds(1.0, 2) + 6400 / 64 * 0.001 * (3 * 2 * 5 + 3) * 5)
 
 
-def test_a_slower_one_takes_as_many_images_as_the_time_allows():
+def test_a_slower_model_trains_on_as_many_images_as_time_allows():
     size = chosen(2.0, 0.02)
     assert size.multiples == (1, 2)
     assert size.num_images % 128 == 0
     assert STUDY_SECONDS - 128 / 64 * 0.02 * 165 <= size.seconds <= STUDY_SECONDS
 
 
-def test_twice_the_batch_is_left_out_where_it_takes_too_long():
+def test_the_double_batch_is_left_out_if_it_takes_too_long():
     size = chosen(8.0, 0.1)
     assert size.multiples == (1,)
     assert 640 <= size.num_images < 48_000
     assert size.seconds <= STUDY_SECONDS
 
 
-def test_a_study_that_can_not_be_short_is_the_smallest_and_says_how_long_it_takes():
+def test_a_model_too_slow_for_the_time_limit_gets_the_smallest_study():
     assert chosen(60.0, 3.0) == Size(640, (1,), pytest.approx(fixed_seconds(60.0, 1) + 10 * 3.0 * (3 * 5 + 3) * 5))
 
 

@@ -1,4 +1,4 @@
-"""A model before it is trained: what can't be trained is refused, and what 16 bits do not suit is named."""
+"""Checks of a model before training: what can't be trained is refused, and what does not suit 16 bits is reported."""
 
 import sys
 from collections.abc import Callable
@@ -49,7 +49,7 @@ def transformer() -> keras.Model:
     return keras.Model(inputs, layers.Activation("softmax", dtype="float32")(layers.Dense(NUM_CLASSES)(x)))
 
 
-def test_a_healthy_model_has_no_finding():
+def test_a_sound_model_gets_no_findings():
     for policy in ("float32", "mixed_float16", "mixed_bfloat16"):
         assert check(transformer, policy) == []
 
@@ -88,14 +88,14 @@ def nested() -> keras.Model:
     ],
     ids=["a layer", "in a model", "in a layer", "all but the head"],
 )
-def test_a_planted_fault_is_found_and_nothing_else(make):
+def test_only_the_planted_fault_is_found(make):
     for policy in ("mixed_float16", "mixed_bfloat16"):
         (found,) = check(make, policy)
         assert found.startswith("stubborn: computes in float32, whatever the policy.")
     assert check(make, "float32") == []
 
 
-def test_a_look_times_each_policy_at_the_batch_of_the_study():
+def test_look_times_the_start_and_a_step_of_each_policy():
     seen = fitness.look(small_study(), "wide", (8, 8, 1), num_classes=10)
     assert list(seen) == ["float32", "mixed_bfloat16"]
     assert all(start_seconds > step_seconds > 0 for start_seconds, step_seconds in seen.values())
@@ -110,7 +110,7 @@ def build(spec):
 """
 
 
-def test_a_look_refuses_a_model_that_ends_in_logits(tmp_path, monkeypatch):
+def test_look_refuses_a_model_that_ends_in_logits(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     Path("fit_logits.py").write_text(LOGITS)
@@ -137,7 +137,7 @@ def build(spec):
 """
 
 
-def test_a_layer_that_can_not_be_mixed_is_named(tmp_path, monkeypatch):
+def test_the_error_names_the_layer_that_fails_when_dtypes_are_mixed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     Path("fit_skip.py").write_text(SKIP)
@@ -173,7 +173,7 @@ def build(spec):
 """
 
 
-def test_files_read_beside_a_models_source_are_named(tmp_path, monkeypatch):
+def test_a_model_that_reads_files_outside_its_source_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     Path("fit_blocks.py").touch()
@@ -204,7 +204,7 @@ def build(spec):
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="JAX adds a 16-bit loss to a float32 one")
-def test_a_policy_under_which_keras_cannot_train_a_model_is_named_before_anything_trains(tmp_path, monkeypatch):
+def test_a_model_that_keras_cannot_train_under_a_policy_is_refused_before_training(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     Path("fit_penalty.py").write_text(PENALTY)

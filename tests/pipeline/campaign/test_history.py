@@ -68,7 +68,7 @@ def diverged(made, *seeds):
     return made.model_copy(update={"runs": runs})
 
 
-def test_a_campaign_of_two_devices_or_drivers_belongs_to_no_series():
+def test_a_campaign_with_two_drivers_is_refused():
     study = small_study()
     records = {key: planned_record(key) for key in study.runs()}
     for key, record in records.items():
@@ -105,7 +105,7 @@ ALL = (REPEAT, "float32", "float32_2x", "mixed", "mixed_2x")
         (OUT_OF_MEMORY, FIRST, TOO_LITTLE, [timed_once("mixed")]),
     ],
 )  # fmt: skip
-def test_missing_runs_are_named_and_the_others_are_compared(new, pinned, exit_code, reasons):
+def test_missing_results_are_reported_and_the_rest_is_compared(new, pinned, exit_code, reasons):
     assert detect_drift(new, [pinned], [pinned]) == (exit_code, [], reasons)
 
 
@@ -117,7 +117,7 @@ def test_missing_runs_are_named_and_the_others_are_compared(new, pinned, exit_co
         ({"seconds": 1.05}, RELATIVE_TIME, "up"),
     ],
 )
-def test_a_change_warns_and_is_confirmed_by_fresh_seeds_in_the_same_direction(changes, quantity, direction):
+def test_a_change_gives_a_warning_and_the_same_change_on_fresh_seeds_confirms_drift(changes, quantity, direction):
     first, again = campaign("02", (3, 4, 5), **changes), campaign("03", (6, 7, 8), **changes)
     warned = detect_drift(first, [FIRST], [FIRST])
     assert (warned.exit_code, len(warned.findings)) == (WARNING, 1)
@@ -129,13 +129,13 @@ def test_a_change_warns_and_is_confirmed_by_fresh_seeds_in_the_same_direction(ch
     assert confirmed.findings[0].said.numbers["confirmed"]
 
 
-def test_the_same_seeds_again_or_the_other_direction_confirm_nothing():
+def test_drift_is_not_confirmed_by_the_same_seeds_or_a_change_in_the_other_direction():
     low = campaign("02", (3, 4, 5), accuracy=0.8)
     for again in (campaign("03", (3, 4, 5), accuracy=0.8), campaign("03", (6, 7, 8), accuracy=0.99)):
         assert detect_drift(again, [FIRST, low], [FIRST]).exit_code == WARNING
 
 
-def test_a_variant_that_begins_to_diverge_warns_and_has_drifted():
+def test_a_variant_that_begins_to_diverge_gives_a_warning_then_drift():
     """Five of five seeds completed, then none of five: Fisher's exact test gives p = 1/126. For three, p = 1/10."""
     baseline = campaign("01", range(5))
     first, again = (diverged(campaign(f"0{n}", range(5 * n, 5 * n + 5)), *range(5 * n, 5 * n + 5)) for n in (2, 3))
@@ -155,8 +155,8 @@ def three(**changes) -> list[CampaignEntry]:
     return [slower(one, times) for one, times in zip(made, (1.0, 1.01, 0.99), strict=True)]
 
 
-def test_a_slower_machine_shows_where_three_campaigns_are_pinned():
-    """One campaign does not say how the machine varies; what variants take beside each other stays the same."""
+def test_a_slower_machine_gives_a_warning_only_if_three_campaigns_are_pinned():
+    """One campaign does not show how the machine varies. Relative times stay the same."""
     pinned = three()
     later = slower(campaign("04", (12, 13, 14)), 1.2)
     assert detect_drift(later, pinned[:1], pinned[:1]).exit_code == FINE
@@ -181,7 +181,7 @@ def test_times_are_relative_to_the_mean_of_the_baselines_two_processes():
     assert ratios == pytest.approx(expected, rel=1e-6)
 
 
-def test_a_pinned_campaign_in_which_a_variant_diverged_leaves_the_band_to_the_others():
+def test_a_pinned_campaign_whose_runs_diverged_is_left_out_of_the_band():
     """Means of 90, 85 and 95 %: campaigns vary, and one at 80 % is nothing new."""
     seeds = range(12, 15)
     pinned = [campaign(f"0{n}", range(3 * n, 3 * n + 3), accuracy) for n, accuracy in ((1, 0.9), (2, 0.85), (3, 0.95))]
@@ -192,7 +192,7 @@ def test_a_pinned_campaign_in_which_a_variant_diverged_leaves_the_band_to_the_ot
 @pytest.mark.parametrize(
     "environment", [{"driver": "590"}, {"lock_sha256": "newer"}, {"num_cpus": 64}, {"image": IMAGE}]
 )
-def test_other_hardware_or_software_is_another_series(environment, tmp_path):
+def test_other_hardware_or_software_starts_another_series(environment, tmp_path):
     other = campaign("02", (3, 4, 5), accuracy=0.5, environment=environment)
     append(FIRST, tmp_path)
     pin(["01"], tmp_path)
@@ -201,7 +201,7 @@ def test_other_hardware_or_software_is_another_series(environment, tmp_path):
     assert judgement.reasons == [Said("drift.no_baseline", {"series": other.series, "campaign": "02"})]
 
 
-def test_the_ledger_is_never_changed(tmp_path):
+def test_ledger_entries_are_never_overwritten(tmp_path):
     path = append(FIRST, tmp_path)
     before = path.read_bytes()
     assert append(FIRST, tmp_path) == path
@@ -212,7 +212,7 @@ def test_the_ledger_is_never_changed(tmp_path):
     assert [old.campaign for old in read_ledger(tmp_path)] == ["00", "01"]
 
 
-def test_a_baseline_is_of_campaigns_that_there_are_and_of_one_series(tmp_path):
+def test_a_baseline_needs_existing_campaigns_of_one_series(tmp_path):
     append(FIRST, tmp_path)
     with pytest.raises(InputError, match=r"07\.json is missing\. To enter the campaign in the ledger"):
         pin(["07"], tmp_path)
@@ -240,7 +240,7 @@ def status_after_collecting(folder: Path, error: type[BaseException] = SystemExi
     return json.loads((folder / "results" / "status.json").read_text())
 
 
-def test_a_second_campaign_is_compared_with_the_pinned_first(collected, capsys):
+def test_a_campaign_is_compared_with_its_baseline_once_one_is_pinned(collected, capsys):
     status = status_after_collecting(collected)
     assert (status["exit_code"], status["ledger"]) == (TOO_LITTLE, "../ledger/first.json")
     assert "python -m stages.pin --campaign first" in capsys.readouterr().out
@@ -251,7 +251,7 @@ def test_a_second_campaign_is_compared_with_the_pinned_first(collected, capsys):
     assert "Nothing has changed since the baseline" in capsys.readouterr().out
 
 
-def test_a_crash_is_in_the_status_in_place_of_the_last_campaigns(collected, monkeypatch):
+def test_a_crash_while_collecting_is_written_to_the_status(collected, monkeypatch):
     monkeypatch.setattr(collect, "entry", lambda *_: 1 / 0)
     status = status_after_collecting(collected, ZeroDivisionError)
     assert status == {"exit_code": 1, "reasons": ["ZeroDivisionError: division by zero"]}

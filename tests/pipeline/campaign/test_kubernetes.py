@@ -20,23 +20,23 @@ OLDEST = "1.29"  # whose Indexed Jobs have backoffLimitPerIndex
 
 @pytest.mark.parametrize("version", [OLDEST, kubernetes_validate.latest_version()])
 @pytest.mark.parametrize("kind", OBJECTS)
-def test_the_objects_fit_the_schemas(kind, version):
+def test_every_object_in_the_manifest_fits_its_schema(kind, version):
     kubernetes_validate.validate(OBJECTS[kind], version, strict=True)
 
 
-def test_one_scheduled_job_at_a_time_shares_the_volume_with_all_its_pods():
+def test_scheduled_jobs_never_overlap_and_their_pods_share_the_volume():
     assert OBJECTS["CronJob"]["spec"]["concurrencyPolicy"] == "Forbid"
     assert OBJECTS["PersistentVolumeClaim"]["spec"]["accessModes"] == ["ReadWriteMany"]
 
 
-def test_a_job_has_an_index_for_each_element_of_the_study_and_the_last_one_may_wait():
+def test_a_job_has_one_index_per_element_and_time_for_the_last_to_wait():
     assert JOB["completions"] == len(elements(load_study(REPOSITORY / "params.yaml")))
     assert JOB["parallelism"] > 1
     (wait_seconds,) = re.findall(r"--wait (\d+)", CONTAINER["command"][-1])
     assert int(wait_seconds) < JOB["activeDeadlineSeconds"]
 
 
-def test_nothing_is_allowed_that_is_not_needed():
+def test_a_pod_has_no_unneeded_privileges():
     assert POD["automountServiceAccountToken"] is False
     assert not {"serviceAccountName", "hostNetwork", "hostPID", "hostIPC"} & set(POD)
     context = POD["securityContext"]

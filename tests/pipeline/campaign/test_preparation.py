@@ -1,4 +1,4 @@
-"""Campaigns made ready by processes of their own, several at once: one folder, seeds that nobody else has."""
+"""Campaigns prepared by several processes at once: one folder, and seeds that no other campaign has."""
 
 import contextlib
 import hashlib
@@ -45,7 +45,7 @@ def seeds_of(checkout: Path, name: str) -> list[int]:
     return values["seeds"]
 
 
-def test_a_campaign_made_twice_at_once_is_made_once(checkout):
+def test_concurrent_commands_prepare_a_campaign_once(checkout):
     command = [sys.executable, "-m", "stages.campaign", "--prepare", "--campaign", "a"]
     how = {
         "cwd": checkout,
@@ -61,7 +61,7 @@ def test_a_campaign_made_twice_at_once_is_made_once(checkout):
     assert seeds_of(checkout, "a") == campaign_seeds("a", 3)
 
 
-def test_an_edit_of_the_checkout_changes_no_campaign_that_is_there(checkout):
+def test_editing_the_checkout_does_not_change_an_existing_campaign(checkout):
     folder = prepare(checkout, "a")
     (checkout / "mine" / "net.py").write_text("broken")
     assert prepare(checkout, "a") == folder
@@ -78,7 +78,7 @@ def test_an_edit_of_the_checkout_changes_no_campaign_that_is_there(checkout):
     assert not list(folder.rglob("__pycache__/*net*"))
 
 
-def test_a_name_of_another_study_is_refused_with_what_differs(checkout):
+def test_reusing_a_campaign_name_for_another_study_is_refused_with_the_difference(checkout):
     folder = prepare(checkout, "a")
     before = (folder / "params.yaml").read_bytes()
     edit(checkout, "num_epochs: 2", "num_epochs: 9")
@@ -96,20 +96,20 @@ def edit(checkout: Path, old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["No Name", "..", "baseline", "ledger"])
-def test_a_name_that_is_none_makes_nothing(checkout, name):
+def test_an_invalid_campaign_name_is_refused_and_creates_nothing(checkout, name):
     with pytest.raises(InputError, match="campaign"):
         prepare(checkout, name)
     assert not (checkout / "campaigns").exists()
 
 
-def test_a_model_that_lies_outside_is_not_taken_along(checkout):
+def test_a_model_outside_the_project_is_refused(checkout):
     edit(checkout, "source: mine", "source: ../mine")
     with pytest.raises(InputError, match=r"\.\./mine is outside the project"):
         prepare(checkout, "a")
     assert folders(checkout) == []
 
 
-def test_data_that_can_not_be_had_leave_nothing(checkout):
+def test_a_failed_data_preparation_leaves_no_campaign_folder(checkout):
     values = yaml.safe_load((checkout / "params.yaml").read_text())
     source = {"bundled": "cifar100_quick", "train": "no_such_split"}
     (checkout / "params.yaml").write_text(yaml.safe_dump(values | {"datasets": {"images": source}}))
@@ -118,7 +118,7 @@ def test_data_that_can_not_be_had_leave_nothing(checkout):
     assert folders(checkout) == []
 
 
-def test_seeds_follow_from_the_name_alone():
+def test_campaign_seeds_depend_only_on_the_name_and_do_not_collide():
     first = int(hashlib.sha256(b"2026-12-01").hexdigest()[:8], 16) % (MAX_SEED - 3)
     assert campaign_seeds("2026-12-01", 3) == [first, first + 1, first + 2]
     days = [f"{year}-{month:02}-01{again}" for year in range(2026, 2046) for month in range(1, 13) for again in AGAIN]

@@ -49,7 +49,7 @@ def test_speeds_are_measured_one_by_one_if_jobs_share_nodes():
     assert "--exclusive" not in options
 
 
-def test_a_study_for_gpus_needs_a_cluster_that_asks_for_them():
+def test_a_gpu_study_is_refused_if_the_cluster_file_requests_no_gpus():
     cluster = read(Cluster, CLUSTER)
     cluster.check("cpu")
     with pytest.raises(InputError, match="gpus: jobs ask for none"):
@@ -57,7 +57,7 @@ def test_a_study_for_gpus_needs_a_cluster_that_asks_for_them():
     cluster.model_copy(update={"gpus": 1}).check("nvidia_gpu")
 
 
-def test_without_slurm_no_folder_is_made(tmp_path):
+def test_without_slurm_no_campaign_folder_is_made(tmp_path):
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(small_study().model_dump(mode="json")))
     done = stage(tmp_path, "campaign", "--campaign", "c", "--cluster", str(CLUSTER))
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
@@ -65,7 +65,7 @@ def test_without_slurm_no_folder_is_made(tmp_path):
     assert not (tmp_path / "campaigns").exists()
 
 
-def test_the_collector_waits_for_what_is_missing_and_no_longer_than_it_may(monkeypatch):
+def test_the_collector_waits_for_missing_elements_until_its_time_limit(monkeypatch):
     answers = [[1, 2], [2], []]
     monkeypatch.setattr(collect, "missing_elements", lambda *_, **__: answers.pop(0))
     monkeypatch.setattr(collect, "POLL_SECONDS", 0.01)
@@ -77,8 +77,8 @@ def test_the_collector_waits_for_what_is_missing_and_no_longer_than_it_may(monke
 
 
 @pytest.mark.parametrize("fails_at", [1, 2])
-def test_a_submission_that_fails_names_the_jobs_that_were_taken(tmp_path, fails_at):
-    """A Slurm of the test's own: it numbers its jobs, and takes no more than it should."""
+def test_a_failed_submission_names_the_jobs_already_accepted(tmp_path, fails_at):
+    """A stand-in for Slurm numbers its jobs and accepts only as many as `fails_at`."""
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(small_study(campaign="c").model_dump(mode="json")))
     (tmp_path / "cluster.yaml").write_text(CLUSTER.read_text())
     write_data(tmp_path)

@@ -1,4 +1,4 @@
-"""The file of claims: each is of a source and asks for something, and what is wrong in it is told all at once."""
+"""The claims file: every claim has a source and asks something, and all faults are reported at once."""
 
 import functools
 
@@ -33,8 +33,8 @@ def study_of(profile: str) -> Study:
 
 
 @pytest.mark.parametrize("claim", WITH_RECIPE, ids=[claim.id for claim in WITH_RECIPE])
-def test_the_profile_that_a_claim_names_has_its_recipe_and_its_variants(claim):
-    """Two claims have none that would decide them."""
+def test_the_profile_named_by_a_claim_has_the_claims_recipe_and_variants(claim):
+    """No profile would decide two of the claims."""
     if claim.needs.profile is None:
         assert claim.id in ("s2-small-models-gain-nothing", "s4-custom-loop-accuracy")
         return
@@ -58,7 +58,7 @@ def faults_of(changes: dict[str, dict]) -> str:
     return str(caught.value)
 
 
-def test_all_faults_of_a_claim_file_are_reported_at_once():
+def test_all_faults_in_a_claims_file_are_reported_at_once():
     faults = faults_of(
         {
             "s1-test-loss": {"source": "S9"},
@@ -83,6 +83,6 @@ def test_all_faults_of_a_claim_file_are_reported_at_once():
         assert line in faults
 
 
-def test_a_claim_without_a_threshold_is_a_fault():
+def test_a_claim_without_a_threshold_is_refused():
     faults = faults_of({"s1-faster-on-16-bit-hardware": {"at_least": None}})
     assert ": s1-faster-on-16-bit-hardware must have exactly one threshold, at_least or at_most." in faults

@@ -59,7 +59,7 @@ def judged(claim: dict, found: Tables, study=None, **numerics):
         ({"at_most": 1.0}, 1.1, 1.2, "not reproduced"),
     ],
 )
-def test_speed(threshold, low, high, verdict):
+def test_the_speedup_interval_decides_a_speedup_claim(threshold, low, high, verdict):
     assert judged(SPEEDUP | threshold, tables(low, high)).verdict == verdict
 
 
@@ -73,8 +73,8 @@ def test_speed(threshold, low, high, verdict):
         ({"at_most": 1.0}, 0.95, 1.2, "threshold.inside", "machines"),
     ],
 )
-def test_a_difference_smaller_than_days_differ_is_out_of_reach_of_one_machine(threshold, low, high, reason, more):
-    """Unless it is so much larger than claimed that it shows all the same. A sitting without error has ±16 %."""
+def test_a_speedup_smaller_than_day_to_day_variation_cannot_be_shown_on_one_machine(threshold, low, high, reason, more):
+    """Unless it is so much larger than claimed that it shows anyway. Even a sitting without error has ±16 %."""
     judgement = judged(SPEEDUP | threshold, tables(low, high))
     assert judgement.reason.code == f"claim.{reason}"
     assert judgement.would_change == (more and Said(f"more.{more}"))
@@ -90,7 +90,7 @@ def test_a_difference_smaller_than_days_differ_is_out_of_reach_of_one_machine(th
         ({"at_most": 1.05}, (0.98, 1.009), (1.005, 1.015, 1.01), "reproduced"),
     ],
 )
-def test_a_speedup_no_larger_than_what_the_baseline_has_over_itself_is_none(threshold, speedup, again, verdict):
+def test_a_speedup_that_the_baseline_also_has_over_itself_is_inconclusive(threshold, speedup, again, verdict):
     """Chance can't imitate the absence of a gain."""
     assert judged(SPEEDUP | threshold, tables(*speedup, again=again)).verdict == verdict
 
@@ -111,7 +111,7 @@ def test_the_strongest_case_comes_first_and_its_opposite_second(networks, thresh
 
 
 @pytest.mark.parametrize(("share", "verdict"), [(None, "reproduced"), (0.25, "reproduced"), (0.26, "inconclusive")])
-def test_speeds_of_a_busy_machine_decide_nothing(share, verdict):
+def test_speeds_from_a_busy_machine_are_inconclusive(share, verdict):
     """Other programs may take a quarter of the CPU time."""
     judgement = judged(TWICE, tables(2.5, 3.0, other_cpu_share=share))
     assert judgement.verdict == verdict
@@ -146,7 +146,7 @@ def test_a_source_that_timed_whole_epochs_is_judged_by_whole_epochs():
         ({"num_diverged_candidate": 9, "num_diverged_baseline": 1}, "not reproduced", "diverged"),
     ],
 )
-def test_accuracy(cells, verdict, code):
+def test_equivalence_tests_and_failed_runs_decide_a_same_accuracy_claim(cells, verdict, code):
     judgement = judged(ACCURACY, tables(**cells))
     assert (judgement.verdict, judgement.reason.code) == (verdict, f"claim.same_accuracy.{code}")
     assert judgement.measured[0].numbers["difference_pp"].value == -0.1
@@ -160,7 +160,7 @@ def test_accuracy(cells, verdict, code):
         ({"value": 0.85, "tolerance": 0.01}, "not reproduced"),
     ],
 )
-def test_a_single_published_value_is_set_beside_one_more_run(claimed, verdict):
+def test_a_published_value_is_compared_with_the_interval_of_one_more_run(claimed, verdict):
     """One more run may fall in [0.88, 0.92]: inside of the value's tolerance, outside of it, or neither."""
     judgement = judged(VALUE | claimed, tables())
     assert judgement.verdict == verdict
@@ -173,7 +173,7 @@ def test_a_single_published_value_is_set_beside_one_more_run(claimed, verdict):
 
 
 @pytest.mark.parametrize(("quantity", "least", "most"), [("test_accuracy", 0, 1), ("test_loss", 0, math.inf)])
-def test_one_more_run_falls_within_what_can_be(quantity, least, most):
+def test_the_interval_of_one_more_run_stays_within_possible_values(quantity, least, most):
     far = [run("mixed", seed, **{quantity: value}) for seed, value in enumerate([0.1, 0.9, 0.95])]
     new = judged(VALUE | {"quantity": quantity}, tables(runs=far)).measured[1].numbers["new"]
     assert new.low == least
@@ -183,7 +183,7 @@ def test_one_more_run_falls_within_what_can_be(quantity, least, most):
 @pytest.mark.parametrize(
     ("at_most", "verdict"), [(0.6, "reproduced"), (0.5, "inconclusive"), (0.4, "in direction only")]
 )
-def test_memory(at_most, verdict):
+def test_the_memory_ratio_interval_decides_a_memory_claim(at_most, verdict):
     assert judged({"kind": "memory", "at_most": at_most} | OF_MIXED, tables()).verdict == verdict
 
 
@@ -198,8 +198,8 @@ def test_memory(at_most, verdict):
         ("out_of_memory", {"completed": 2, "too_slow": 1}, "inconclusive"),
     ],
 )
-def test_an_outcome(outcome, outcomes, verdict):
-    """A run that was ended for its time shows neither that it fits nor that it does not; one that diverged did fit."""
+def test_the_outcomes_of_runs_decide_an_outcome_claim(outcome, outcomes, verdict):
+    """A run that was ended for taking too long does not show whether it fits; one that diverged did fit."""
     claim = {"kind": "outcome", "outcome": outcome} | OF_MIXED
     ended = [each for each, count in outcomes.items() for _ in range(count)]
     judgement = judged(claim, tables(runs=[run("mixed", seed, outcome=each) for seed, each in enumerate(ended)]))
@@ -217,7 +217,7 @@ def test_an_outcome(outcome, outcomes, verdict):
         ((None, None), "not testable here"),
     ],
 )
-def test_very_few_skipped_steps_are_less_than_one_in_a_hundred(skips, verdict):
+def test_the_share_of_late_skipped_steps_decides_a_late_skips_claim(skips, verdict):
     claim = {"kind": "late_skips", "at_most": 1.0} | OF_MIXED
     made = [run("mixed", 0, num_late_skips=skips[0], num_late_steps=skips[1])]
     assert judged(claim, tables(runs=made)).verdict == verdict
@@ -230,7 +230,7 @@ def test_very_few_skipped_steps_are_less_than_one_in_a_hundred(skips, verdict):
         ({"square_of_256.float16": "inf"}, {}, "not testable here"),
     ],
 )
-def test_facts_hold_exactly_or_not(claimed, facts, verdict):
+def test_a_fact_claim_is_compared_exactly_and_is_not_testable_without_the_fact(claimed, facts, verdict):
     assert judged({"kind": "fact", "quantities": claimed}, tables(), facts=facts).verdict == verdict
 
 
@@ -243,7 +243,7 @@ def test_facts_hold_exactly_or_not(claimed, facts, verdict):
         (False, 0, 0.03, "inconclusive"),  # a float32 that does not learn
     ],
 )
-def test_trials(trains, count, float32, verdict):
+def test_the_number_of_successful_trials_decides_a_trial_claim(trains, count, float32, verdict):
     """None of six leaves a share of up to 46 %: it fails at more than half of the seeds."""
     claim = {"kind": "trial", "trial": "adam.float16", "trains": trains}
     trial = TRIALS[0]._asdict() | {"num_trained": count, "num_trials": 6, "float32_accuracies": 6 * [float32]}
@@ -264,7 +264,7 @@ def test_trials(trains, count, float32, verdict):
         ([2], "inconclusive"),
     ],
 )
-def test_tries_that_agree_decide_only_where_there_are_enough_of_them(values, verdict):
+def test_equal_samples_decide_a_claim_only_if_there_are_enough_of_them(values, verdict):
     claim = {"kind": "sample", "sample": "skipped_steps.wide", "at_least": 1.0}
     judgement = judged(claim, tables(), samples={"skipped_steps.wide": values})
     assert (judgement.verdict, bool(judgement.measured)) == (verdict, True)
@@ -312,12 +312,12 @@ RECIPE = {"needs": {"hardware": "anything", "recipe": {"model.units": 4096}}}
         (TWICE, {"variants": OTHER_MIXED}, "lack.meaning"),
     ],
 )
-def test_a_study_that_lacks_what_a_claim_is_about_says_so(claim, study, reason):
+def test_a_claim_about_something_the_study_lacks_is_not_testable(claim, study, reason):
     judgement = judged(claim, tables(2.1, 2.5), study=small_study(**study))
     assert (judgement.verdict, judgement.measured, judgement.reason.code) == ("not testable here", [], reason)
 
 
-def test_a_baseline_of_a_name_that_no_claim_knows_is_not_testable():
+def test_a_baseline_unknown_to_the_claims_is_not_testable():
     known = claims(TWICE).variants
     others = {name: variant for name, variant in known.items() if name != "float32"}
     with pytest.raises(NotTestableError, match=r"lack\.meaning"):
@@ -329,7 +329,7 @@ def test_a_baseline_of_a_name_that_no_claim_knows_is_not_testable():
     ("low", "high", "answer"),
     [(2.1, 2.5, "found"), (1.2, 1.8, "not found"), (0.9, 2.1, "open")],
 )
-def test_an_experiment_of_ours_is_found_or_not_and_never_reproduced(low, high, answer):
+def test_our_own_findings_are_found_or_not_but_never_called_reproduced(low, high, answer):
     asked = claims(TWICE)
     both = asked.model_copy(update={"findings": [asked.claims[0].model_copy(update={"id": "ours"})]})
     claim, finding = judge_claims(both, Evidence(small_study(), tables(low, high), numerics=None))

@@ -151,7 +151,7 @@ def needing(claim, **needs):
 
 
 @pytest.mark.parametrize("claim", JUDGED, ids=[claim.id for claim in JUDGED])
-def test_evidence_decides_for_a_claim_and_against_it(claim):
+def test_evidence_for_and_against_a_claim_changes_its_verdict(claim):
     right, wrong = judged(claim, world(claim, holds=True)), judged(claim, world(claim, holds=False))
     networks = getattr(claim, "networks", "this")
     # No case confirms what is said of every network, and none refutes what is said of some.
@@ -164,8 +164,8 @@ def test_evidence_decides_for_a_claim_and_against_it(claim):
 
 
 @pytest.mark.parametrize("name", ["s1-test-accuracy", "s4-custom-loop-accuracy"])
-def test_a_study_by_another_recipe_gives_no_verdict(name):
-    """Each setting of the recipe counts: what differs is named, and what was measured is shown."""
+def test_a_study_with_another_recipe_gives_no_verdict(name):
+    """Each setting of the recipe counts. The reason names the difference, and what was measured is shown."""
     claim = BY_NAME[name]
     for path, value in claim.needs.recipe.items():
         other = 7 if value != 7 and not isinstance(value, str) else "other"
@@ -216,10 +216,10 @@ NO_SPEED = {"speedup": Estimate(), "epoch_speedup": Estimate()}
         ("pairs", {"num_seeds": 0, "outcome": None, "reason": "no_runs", "difference_pp": None}, None),
         ("runs", {"outcome": "too_slow", "test_accuracy": None, "test_loss": None}, {}),
     ],
-    ids=["found", "no speed", "no runs", "failed"],
+    ids=["everything found", "no speed", "no runs", "failed runs"],
 )
 def test_every_claim_gets_a_verdict_whatever_was_found(part, cells, numerics):
-    """Claims first, then findings, which are never called reproduced; also without what they need."""
+    """Claims come first, then findings, which are never called reproduced."""
     evidence = world(JUDGED[0], holds=True)
     rows = [Row(**vars(row) | cells) for row in getattr(evidence.tables, part)]
     tables = evidence.tables._replace(**{part: rows})
@@ -250,8 +250,8 @@ def test_an_untested_claim_is_shown_without_evidence():
         ("s2-sixty-percent-on-tpus", Hardware("tpu", "TPU v5e"), "reproduced", "tf32"),
     ],
 )
-def test_the_baseline_is_what_the_device_does_unless_asked_for_more(name, hardware, verdict, beside):
-    """4 times as fast as strict float32 and 2 times as fast as TF32, the default on Ampere and later, is no 3 times."""
+def test_a_speedup_is_measured_against_the_devices_default_precision(name, hardware, verdict, beside):
+    """4 times as fast as strict float32 is only 2 times as fast as TF32, the default on Ampere and later."""
     claim = BY_NAME[name]
     evidence = world(claim, holds=True, hardware=hardware)
     pairs = [

@@ -25,8 +25,8 @@ def refusal(found, study=None) -> str:
     return str(caught.value)
 
 
-def test_runs_that_differ_only_in_what_is_varied_are_comparable():
-    """Seeds start from different weights, benchmarks use different data, and images are built by whoever built them."""
+def test_runs_that_differ_only_as_intended_are_comparable():
+    """Seeds start from different weights, benchmarks use different data, and images come from different commits."""
     found = {RunKey("wide", "mixed", 9): planned_record(RunKey("wide", "mixed", 9))}  # no run of the study
     for index, (key, record) in enumerate(records().items()):
         environment = record.environment | {"image": IMAGE | {"commit": str(index)}}
@@ -43,7 +43,7 @@ def test_runs_that_differ_only_in_what_is_varied_are_comparable():
         ({"initial_weights_sha256": "other"}, "initial weights"),
     ],
 )
-def test_a_run_that_is_not_like_its_partners_is_refused_by_name(changes, what):
+def test_the_error_names_a_run_that_does_not_match_the_others(changes, what):
     found = records()
     message = refusal(found | {KEY: changed(found[KEY], **changes)})
     assert f"runs/wide/mixed/seed-1 can't be compared: they differ in {what} (" in message
@@ -66,15 +66,15 @@ def test_a_run_from_another_machine_or_with_other_packages_is_refused(changes, w
     assert f"they differ in {what}" in refusal(found | {KEY: changed(found[KEY], environment=environment)})
 
 
-def test_a_device_is_named_with_the_16_bit_features_of_a_cpu_that_trains():
+def test_the_device_name_includes_the_cpus_16_bit_features_if_the_cpu_trains():
     assert (
         device_in_words(ENVIRONMENT | {"cpu_features": ["avx2", "avx512_bf16"]}) == "Example CPU, 2 cores, AVX512-BF16"
     )
     assert device_in_words(ENVIRONMENT | {"accelerators": [GPU]}) == "V100"
 
 
-def test_a_study_may_go_on_elsewhere_seed_by_seed_and_speed_is_that_of_one_device(tmp_path):
-    """The times of the other seeds are left out, and the report's device is that of the speeds; a driver may change."""
+def test_a_study_may_continue_on_another_device_whose_times_are_left_out(tmp_path):
+    """The report's first device is the one whose speed was measured. A driver may change."""
     study = small_study()
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
     write_speeds(tmp_path, study)
@@ -87,7 +87,7 @@ def test_a_study_may_go_on_elsewhere_seed_by_seed_and_speed_is_that_of_one_devic
     assert [environment["num_cpus"] for environment in read_environments(study, tmp_path)] == [2, 8, 2]
 
 
-def test_all_faults_are_named_at_once():
+def test_all_faults_are_reported_at_once():
     found = records()
     for seed in range(3):
         key = RunKey("wide", "mixed", seed)
@@ -95,7 +95,7 @@ def test_all_faults_are_named_at_once():
     assert len(refusal(found).splitlines()) == 6
 
 
-def test_a_run_with_another_loss_scale_than_the_study_says_is_refused():
+def test_a_run_whose_loss_scale_differs_from_the_studys_is_refused():
     variants = small_study().model_dump()["variants"]
     variants["mixed"] |= {"policy": "mixed_float16", "loss_scale": {"mode": "dynamic", "initial": 4.0}}
     study = small_study(variants=variants)

@@ -1,4 +1,4 @@
-"""Runs and turns to tables: which variants meet, what their rows hold, and what is missing in them."""
+"""From runs and turns to tables: which variants are compared, what their rows hold, and what may be missing."""
 
 from dataclasses import astuple
 
@@ -44,7 +44,7 @@ def change(runs, variant, seed=None, benchmark="wide", **changes):
             runs[key] = run._replace(record=changed(run.record, **changes))
 
 
-def test_every_variant_meets_the_baseline_of_its_benchmark_and_the_baseline_itself():
+def test_every_variant_and_the_repeated_baseline_are_compared_with_the_baseline():
     tables = compare(small_study(), spread=0.1)
     assert [(row.benchmark, row.baseline, row.candidate, row.num_seeds) for row in tables.pairs] == [
         ("wide", "float32", "float32_2x", 3),
@@ -61,7 +61,7 @@ def test_every_variant_meets_the_baseline_of_its_benchmark_and_the_baseline_itse
     assert pair.speedup.low < pair.sitting.low < pair.sitting.high < pair.speedup.high
 
 
-def test_further_pairs_have_a_baseline_of_their_own():
+def test_further_pairs_have_their_own_baseline():
     settings = SETTINGS | {"further_pairs": [{"baseline": "float32_2x", "candidate": "mixed_2x"}]}
     tables = compare(small_study(comparison=settings))
     pair = tables.pair("wide", "mixed_2x", "float32_2x")
@@ -83,8 +83,8 @@ def test_every_variant_is_also_compared_with_tf32():
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_variant_with_another_learning_rate_has_the_speed_of_its_twin_and_an_accuracy_of_its_own(is_first):
-    """One process measures both, wherever they stand."""
+def test_a_variant_with_another_learning_rate_shares_the_speed_but_not_the_accuracy_of_its_twin(is_first):
+    """One process measures both, whichever comes first."""
     twins = {f"{name}_scaled": VARIANTS[name] | {"learning_rate_multiplier": 2.0} for name in ("float32", "mixed_2x")}
     study = small_study(variants=twins | VARIANTS if is_first else VARIANTS | twins)
     runs = finished(study)
@@ -100,8 +100,8 @@ def test_a_variant_with_another_learning_rate_has_the_speed_of_its_twin_and_an_a
     assert (scaled.candidate_step_seconds is None) == (measured_as["mixed_2x_scaled"] != "mixed_2x_scaled")
 
 
-def test_turns_decide_about_speed_and_seeds_do_not():
-    """However long the epochs of runs took. 8 s and 0.5 s of training are 9 s and 1.5 s with a second's validation."""
+def test_speed_comes_from_turns_and_not_from_runs():
+    """However long the epochs of runs took. With 1 s of validation, 8 s and 0.5 s of training become 9 s and 1.5 s."""
     tables = compare(small_study(), finished(small_study(), epoch_records(99.0, 7.0)))
     pair = tables.pair("wide", "mixed", "float32")
     assert {row.epoch_seconds for row in tables.runs} == {7.0}
@@ -122,7 +122,7 @@ def test_accuracies_are_paired_by_seed():
     assert (pair.difference_pp.value, pair.baseline_accuracy) == (pytest.approx(-1.0), pytest.approx(0.91))
 
 
-def test_blocks_beside_another_process_on_the_gpu_are_counted():
+def test_blocks_left_out_because_of_another_gpu_process_are_counted():
     study = small_study()
     first, *others = timed_blocks(study, "wide", SECONDS)
     blocks = [first.model_copy(update={"num_gpu_processes": 2}), *others]
@@ -130,8 +130,8 @@ def test_blocks_beside_another_process_on_the_gpu_are_counted():
     assert {row.num_blocks_left_out for row in tables.pairs} == {1}
 
 
-def test_memory_is_that_of_turns_after_their_warm_up():
-    """Whatever the runs took themselves: some of them compiled."""
+def test_memory_is_measured_in_turns_after_the_warm_up():
+    """The memory of runs does not count, because some of them compiled."""
     runs = finished(small_study())
     change(runs, "mixed", 1, memory={"peak_bytes": 2**30})
     pair = compare(small_study(), runs, peaks={"mixed": 2**19}).pair("wide", "mixed", "float32")
@@ -157,8 +157,8 @@ def test_missing_results_leave_cells_empty_and_the_rest_is_compared():
     assert [hardware.kind for hardware in tables.hardware()] == ["cpu"]
 
 
-def test_tables_read_as_they_were_written(tmp_path):
-    """Numbers with all their digits, names that look like something else, and what is not known as None."""
+def test_tables_are_read_back_as_they_were_written(tmp_path):
+    """Numbers keep all their digits, names that look like other values stay names, and unknown values are None."""
     study = small_study(variants=VARIANTS | {name: VARIANTS["mixed"] | {"loop": "custom"} for name in ("null", "true")})
     runs = {key: run for key, run in finished(study).items() if key != ("wide", "mixed", 1)}
     tables = compare(study, runs, spread=0.1)
@@ -176,8 +176,8 @@ def test_tables_read_as_they_were_written(tmp_path):
     ("variant", "reason"),
     [({"policy": "tf32"}, "identical"), ({"policy": "mixed_bfloat16"}, "identical"), ({"loop": "custom"}, None)],
 )
-def test_final_weights_tell_whether_a_precision_took_effect(variant, reason):
-    """A loop of one's own that ends at the same weights is right, if its results differ at all."""
+def test_final_weights_show_whether_a_precision_took_effect(variant, reason):
+    """A custom loop may end with the same weights, as long as its results differ."""
     study = small_study(variants=VARIANTS | {"other": VARIANTS["float32"] | variant})
     runs = finished(study)
     for seed in study.seeds:
@@ -189,13 +189,13 @@ def test_final_weights_tell_whether_a_precision_took_effect(variant, reason):
     assert (pair.reason, pair.outcome) == (reason, "inconclusive" if reason else "equivalent")
 
 
-def test_runs_that_predict_one_class_alone_answer_nothing():
+def test_runs_that_predict_a_single_class_are_flagged():
     runs = {key: run._replace(predicted=np.zeros(100, np.int64)) for key, run in finished(small_study()).items()}
     tables = compare(small_study(), runs)
     assert {row.reason for row in tables.pairs if row.candidate != REPEAT} == {"one_class"}
 
 
-def test_candidates_that_vary_something_else_are_families_apart_and_so_is_a_control():
+def test_families_group_candidates_by_what_they_vary_and_exclude_controls():
     others = {
         "custom": VARIANTS["mixed"] | {"loop": "custom"},
         "planted_loss": VARIANTS["float32"] | {"learning_rate_multiplier": 0.5},
@@ -215,7 +215,7 @@ def test_candidates_that_vary_something_else_are_families_apart_and_so_is_a_cont
     }
 
 
-def test_the_first_epoch_of_a_process_is_left_out_of_times():
+def test_epoch_times_leave_out_the_first_epoch_of_a_process():
     study, key = small_study(), RunKey("wide", "float32", 0)
     for seconds, median in (((50.0, 3.0, 1.0, 2.0), 2.0), ((50.0,), None)):
         run = Run(planned_record(key, study), epoch_records(*seconds), np.empty(0))
@@ -231,7 +231,7 @@ def test_the_first_epoch_of_a_process_is_left_out_of_times():
         ({"fault": "1 other process on its GPU"}, "1 other process on its GPU"),
     ],
 )
-def test_times_of_a_busy_machine_or_another_device_do_not_count_and_accuracy_does(changes, fault):
+def test_a_busy_machine_or_another_device_invalidates_times_but_not_accuracy(changes, fault):
     study = small_study()
     runs = finished(study)
     for key, run in runs.items():
@@ -245,7 +245,7 @@ def test_times_of_a_busy_machine_or_another_device_do_not_count_and_accuracy_doe
 
 
 @pytest.mark.parametrize(("policy", "is_dynamic"), [("mixed_float16", True), ("mixed_bfloat16", False)])
-def test_steps_skipped_after_the_first_epoch_are_counted_where_the_loss_scale_is_dynamic(policy, is_dynamic):
+def test_steps_skipped_after_the_first_epoch_are_counted_only_under_a_dynamic_loss_scale(policy, is_dynamic):
     """Skipped steps count from the start of a run: 3 by the end of the first of two epochs, 4 by that of the second."""
     epochs = zip(epoch_records(9.0, 1.0), (3, 4), strict=True)
     skipping = [epoch.model_copy(update={"skipped_steps": skipped}) for epoch, skipped in epochs]
@@ -258,8 +258,8 @@ def test_steps_skipped_after_the_first_epoch_are_counted_where_the_loss_scale_is
     assert [(row.num_late_skips, row.num_late_steps) for row in rows] == [(None, None), known, known]
 
 
-def test_a_run_ended_at_another_limit_is_made_again():
-    """A larger limit asks for it; a run that completed under the smaller one is as good as ever."""
+def test_a_run_stopped_at_another_time_limit_must_be_made_again():
+    """A larger limit requires it. A run that completed under the smaller limit stays valid."""
     study = small_study(max_run_seconds=120.0)
     ended = {"outcome": "too_slow", "num_epochs": 0, "times": {"run_seconds": 130.0, "max_run_seconds": 120.0}}
     records = {key: planned_record(key, study, **ended if key.variant == "mixed" else {}) for key in study.runs()}

@@ -1,4 +1,4 @@
-"""Results of a candidate beside a baseline's: what seeds show, and what they can't show however they look."""
+"""A candidate's results against a baseline's: what seeds show, and what they can't show."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def beside(theirs, ours, margin=1.0, **asked) -> dict:
     ("differences", "outcome"),
     [(SAME, "equivalent"), (SHIFTED, "equivalent but shifted"), (WORSE, "different")],
 )
-def test_the_tests_are_those_of_the_references(differences, outcome):
+def test_p_values_and_intervals_match_scipy_and_statsmodels(differences, outcome):
     found = beside(runs(BASELINE), runs(plus(differences), "mixed"))
     ours, theirs = np.array(plus(differences)), np.array(BASELINE)
     assert (found["outcome"], found["reason"], found["num_seeds"]) == (outcome, None, 5)
@@ -52,7 +52,7 @@ def test_the_tests_are_those_of_the_references(differences, outcome):
     assert (found["baseline_mean"], found["candidate_mean"]) == pytest.approx((theirs.mean(), ours.mean()))
 
 
-def test_variants_of_other_seeds_are_compared_unpaired():
+def test_variants_with_different_seeds_are_compared_unpaired():
     found = beside(runs(BASELINE), runs(plus(WORSE), "mixed", seeds=range(5, 10)))
     assert not found["is_paired"]
     expected = ttost_ind(np.array(plus(WORSE)), np.array(BASELINE), -1.0, 1.0, usevar="unequal")[0]
@@ -62,7 +62,7 @@ def test_variants_of_other_seeds_are_compared_unpaired():
 @pytest.mark.parametrize(
     ("ours", "theirs"), [((0, 1, 2, 4), (0, 1, 2, 3, 4)), ((0,), (0, 1, 2)), ((0, 1, 2, 9), (0, 1, 2, 3))]
 )
-def test_a_missing_seed_is_named_and_the_others_stay_paired(ours, theirs):
+def test_missing_seeds_are_listed_and_the_others_stay_paired(ours, theirs):
     found = beside(runs(BASELINE[: len(theirs)], seeds=theirs), runs(BASELINE[: len(ours)], "mixed", seeds=ours))
     assert found["is_paired"]
     assert found["num_seeds"] == len({*ours} & {*theirs})
@@ -70,7 +70,7 @@ def test_a_missing_seed_is_named_and_the_others_stay_paired(ours, theirs):
 
 
 @pytest.mark.parametrize("lower_is_better", [True, False])
-def test_a_gain_is_no_difference_in_a_one_sided_question(lower_is_better):
+def test_a_gain_counts_as_equivalent_in_a_one_sided_question(lower_is_better):
     gain = [-d if lower_is_better else d for d in (2.0, 2.1, 1.9, 2.0, 2.2)]
     asked = {"is_one_sided": True, "is_lower_better": lower_is_better}
     assert beside(runs(BASELINE), runs(plus(gain), "mixed"), **asked)["outcome"] == "equivalent"
@@ -78,7 +78,7 @@ def test_a_gain_is_no_difference_in_a_one_sided_question(lower_is_better):
     assert beside(runs(BASELINE), runs(plus(gain), "mixed"))["outcome"] == "different"
 
 
-def test_holm_counts_the_candidates_of_a_family():
+def test_holms_method_adjusts_p_values_within_a_family():
     """Alone each would differ at p = 0.0202; over three the smallest must be below 0.0167."""
     variants = {"a": runs(BASELINE[:3])}
     for name in "bcd":
@@ -143,22 +143,22 @@ UNKNOWN = {"precision": None, "final_weights_sha256": None}
         (runs([10.0, 10.2, 10.1]), runs([10.1, 10.1, 10.2], "mixed"), None, "equivalent"),
     ],
 )  # fmt: skip
-def test_results_that_show_nothing_are_never_equivalent(theirs, ours, reason, outcome):
+def test_uninformative_results_are_never_called_equivalent(theirs, ours, reason, outcome):
     found = beside(theirs, ours)
     assert (found["reason"], found["outcome"]) == (reason, outcome)
     if reason in ("identical", "one_class", "rounded", "too_few_seeds"):
         assert (found["p_equivalent"], found["difference"].low, found["most_loss"]) == (None, None, None)
 
 
-def test_a_loss_has_no_chance_to_be_near():
-    """Losses, and metrics that are no shares, are not compared with a tenth of their mean."""
+def test_losses_are_not_checked_for_nearness_to_chance():
+    """For losses, and metrics that are not shares, a margin may be up to half of the mean; for accuracies, a tenth."""
     theirs, ours = runs([2.1, 2.2, 2.0, 2.15]), runs([2.2, 2.1, 2.1, 2.1], "mixed")
     assert beside(theirs, ours, is_lower_better=True)["reason"] is None
     assert beside(theirs, ours)["reason"] == "near_chance"
     assert beside(runs([150.0, 152.0, 151.0]), runs([151.0, 152.0, 150.5], "mixed"), margin=20)["reason"] is None
 
 
-def test_failures_are_counted_where_the_other_completed():
+def test_failures_are_counted_at_seeds_where_the_other_variant_completed():
     found = beside(runs([*BASELINE[:3], None, None]), runs([None, *plus(SAME)[1:4], None], "mixed"))
     assert (found["num_failed_baseline"], found["num_failed_candidate"]) == (1, 1)
     assert (found["num_diverged_candidate"], found["num_seeds"]) == (1, 2)
@@ -166,7 +166,7 @@ def test_failures_are_counted_where_the_other_completed():
     assert lacking["missing_candidate"] == ["3"]  # at the other seed the baseline has no result either
 
 
-def test_a_loss_is_bounded_beside_the_other_candidates_that_may_be_recommended():
+def test_the_bound_on_a_loss_accounts_for_the_other_recommendable_candidates():
     differences = [0.5, -0.9, 0.8, -0.6, -0.2]
     variants = {"a": runs(BASELINE), "b": runs(plus(differences), "mixed"), "c": runs(plus(SAME), "float16")}
     (found, other) = set_beside(variants, [("a", "b"), ("a", "c")], [0, 0], [2, 0], Question(0.7))
@@ -185,7 +185,7 @@ def test_a_loss_is_bounded_beside_the_other_candidates_that_may_be_recommended()
         [0.1, -0.1, 0.0, 0.1, -0.2],  # it is excluded
     ],
 )
-def test_no_number_of_seeds_is_suggested_that_would_not_decide(differences):
+def test_no_number_of_seeds_is_suggested_if_more_seeds_would_not_help(differences):
     number = len(differences)
     found = beside(runs(BASELINE[:number]), runs(plus(differences), "mixed"))
     assert found["num_seeds_needed"] is None

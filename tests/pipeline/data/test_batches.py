@@ -14,13 +14,13 @@ def epoch(batches: ShuffledBatches, number: int = 0) -> list[int]:
     return [int(label) for index in range(len(batches)) for label in batches[index][1]]
 
 
-def test_an_epoch_sees_each_example_once_partial_batch_included():
+def test_an_epoch_sees_each_example_once_including_a_partial_batch():
     batches = ShuffledBatches(EXAMPLES, 4, seed=0)
     assert [len(batches[index][1]) for index in range(len(batches))] == [4, 4, 2]
     assert sorted(epoch(batches)) == list(range(10))
 
 
-def test_the_order_depends_on_seed_and_epoch_alone():
+def test_the_order_depends_only_on_seed_and_epoch():
     first, again = ShuffledBatches(EXAMPLES, 4, seed=3), ShuffledBatches(EXAMPLES, 5, seed=3)
     epochs = [epoch(first, number) for number in range(3)]
     assert epochs == [epoch(again, number) for number in range(3)], "the batch size must not change the order"
@@ -28,7 +28,7 @@ def test_the_order_depends_on_seed_and_epoch_alone():
     assert epochs[0] != epoch(ShuffledBatches(EXAMPLES, 4, seed=4))
 
 
-def test_the_engine_is_fed_each_epochs_order():
+def test_the_engine_receives_examples_in_the_order_of_each_epoch():
     batches = ShuffledBatches(EXAMPLES, 4, seed=0)
     fed = engine.feed(batches)
     for number in (0, 1, 2):
@@ -38,8 +38,8 @@ def test_the_engine_is_fed_each_epochs_order():
         assert [int(image[0, 0, 0]) for images, _ in pairs for image in images] == expected
 
 
-def test_to_let_go_of_batches_takes_no_time():
-    """However long they were held: every prediction and every end of training does it."""
+def test_releasing_batches_takes_no_time():
+    """However long they were held: every prediction and every training ends with it."""
     readers = [iter(engine.feed(ShuffledBatches(EXAMPLES, 4, seed=0))) for _ in range(5)]
     for reader in readers:
         next(reader)
@@ -51,7 +51,7 @@ def test_to_let_go_of_batches_takes_no_time():
     assert time.monotonic() - started < 0.5
 
 
-def test_the_last_whole_batch_is_filled_up_with_the_last_image():
+def test_the_last_batch_is_padded_with_the_last_image():
     batches = WholeBatches(EXAMPLES.images, 4)
     assert [batches[index].ravel().tolist() for index in range(len(batches))] == [
         [0, 1, 2, 3],

@@ -95,7 +95,7 @@ def refusal(root, source: DatasetSource) -> str:
     return str(caught.value)
 
 
-def test_without_network_the_message_says_what_to_put_where(tmp_path, monkeypatch):
+def test_without_a_network_the_error_says_what_to_copy_where(tmp_path, monkeypatch):
     """A folder that is not writable fails in TFDS at once, as a missing route does after its retries."""
     (tmp_path / "file").touch()
     monkeypatch.setattr(tfds.core.constants, "DATA_DIR", str(tmp_path / "file" / "data"))
@@ -105,13 +105,13 @@ def test_without_network_the_message_says_what_to_put_where(tmp_path, monkeypatc
     assert said.splitlines()[-1].startswith("and set TFDS_DATA_DIR")
 
 
-def test_a_name_that_tfds_does_not_know_is_named(tmp_path):
+def test_a_data_set_unknown_to_tfds_is_refused_with_a_suggestion(tmp_path):
     said = refusal(tmp_path, DatasetSource(tfds="fashion_mnits"))
     assert said.startswith("TFDS has no data set 'fashion_mnits', and TFDS_DATA_DIR is no folder that holds one. ")
     assert "Did you mean fashion_mnist? " in said
 
 
-def test_images_are_written_as_tfds_has_them_and_splits_cut_as_it_writes_them(store, monkeypatch):
+def test_images_and_splits_are_the_same_as_in_tfds(store, monkeypatch):
     root = store(GREY, TWO, grey)
     prepare("mine", own(train="train[:75%]", test="train[75%:]"), root)
     parts = {name: np.load(root / "mine" / f"{name}.npy") for name in datasets.ARRAYS}
@@ -123,7 +123,7 @@ def test_images_are_written_as_tfds_has_them_and_splits_cut_as_it_writes_them(st
     assert datasets.load_dataset("mine", Split(num_train_examples=7, num_validation_examples=2)).num_classes == 2
 
 
-def test_images_of_several_sizes_are_refused_or_resized(store):
+def test_images_of_several_sizes_are_refused_without_an_image_size(store):
     root = store(tfds.features.Image(shape=(None, None, 3)), TWO, ragged)
     assert "datasets.mine: images may have several sizes. Give image_size" in refusal(root, own())
     prepare("mine", own(image_size=5), root)
@@ -160,7 +160,7 @@ def test_float_images_become_bytes(store):
         (GREY, tfds.features.Scalar(dtype=np.int64), grey, "label must be a ClassLabel"),
     ],
 )
-def test_data_without_images_and_classes_are_refused(store, image, label, values, message):
+def test_unsuitable_images_and_labels_are_refused(store, image, label, values, message):
     assert message in refusal(store(image, label, values), own())
 
 
@@ -174,11 +174,11 @@ def test_data_without_images_and_classes_are_refused(store, image, label, values
         ({"image": "image", "label": "kind"}, "datasets.mine.label: must be one of image, label. Received: 'kind'"),
     ],
 )
-def test_splits_and_features_that_are_not_there_are_refused(store, changes, message):
+def test_invalid_splits_and_features_are_refused(store, changes, message):
     assert message in refusal(store(GREY, TWO, grey), own(**changes))
 
 
-def test_features_of_other_names_are_to_be_named(store):
+def test_features_must_be_named_if_tfds_does_not_say_which_is_which(store):
     root = store(GREY, TWO, grey, ("picture", "kind"))
     message = "own does not say which feature is the image and which the label. Name both, of kind, picture."
     assert message in refusal(root, own())
@@ -192,14 +192,14 @@ def builder_of_ones_own(folder, name: str, text: str) -> DatasetSource:
 
 
 @pytest.mark.usefixtures("store")
-def test_a_builder_of_ones_own_is_registered_by_its_module(tmp_path):
+def test_a_custom_builder_is_registered_by_importing_its_module(tmp_path):
     folder = prepare("mine", builder_of_ones_own(tmp_path, "spots", BUILDER), tmp_path / "data")
     assert json.loads((folder / "dataset.json").read_text())["name"] == "spots/1.0.0"
     assert np.load(folder / "train_images.npy").shape == (40, 6, 6, 3)
 
 
 @pytest.mark.usefixtures("store")
-def test_a_builder_that_fails_is_named(tmp_path):
+def test_the_error_names_a_builder_that_fails(tmp_path):
     faulty = BUILDER.replace("Spots", "Stains").replace("index % 2", "index % 5")
     said = refusal(tmp_path / "data", builder_of_ones_own(tmp_path, "stains", faulty))
     first, second, third, last = said.split("\n")
@@ -210,7 +210,7 @@ def test_a_builder_that_fails_is_named(tmp_path):
 
 @pytest.mark.usefixtures("store")
 def test_examples_without_a_label_are_refused(tmp_path):
-    """TFDS has -1 there, which would be the last class to NumPy and an error, or a NaN, to an engine."""
+    """TFDS stores -1. NumPy would take it for the last class, and an engine would fail or compute a NaN."""
     secret = BUILDER.replace("Spots", "Secret").replace("index % 2", "index % 2 if index < 43 else -1")
     said = refusal(tmp_path / "data", builder_of_ones_own(tmp_path, "secret", secret))
     assert said == "datasets.mine.train: 5 of 40 examples have no label. Use another split."
@@ -226,20 +226,20 @@ def test_examples_without_a_label_are_refused(tmp_path):
         ({"tfds": "mnist", "test": "train"}, "datasets.mine: train and test are the same, 'train'."),
     ],
 )
-def test_a_source_that_makes_no_sense_is_refused_at_the_door(values, message):
+def test_an_invalid_data_source_is_refused_when_the_study_is_validated(values, message):
     with pytest.raises(InputError) as caught:
         validate(Study, yaml_files.load(REPOSITORY / "params.yaml") | {"datasets": {"mine": values}}, "params.yaml")
     assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["mnist:3.0.1", "mnist_corrupted/shot_noise", "cifar10_1/v4:1.1.0"])
-def test_names_are_written_as_tfds_writes_them(name):
+def test_data_set_names_may_include_a_configuration_and_a_version(name):
     assert validate(DatasetSource, {"tfds": name}, "params.yaml").tfds == name
 
 
 @pytest.mark.parametrize(("scale", "is_refused"), [(1 / 65535, True), (1 / 1100, False)])
-def test_floats_that_bytes_cannot_tell_apart_are_refused(store, scale, is_refused):
-    """A CT of twelve bits: 16-bit numbers scaled by what the type could hold become a constant."""
+def test_float_images_that_would_lose_too_much_as_bytes_are_refused(store, scale, is_refused):
+    """A twelve-bit CT image, stored in 16 bits and scaled by the largest 16-bit number, would become a constant."""
     image = tfds.features.Tensor(shape=(6, 6, 1), dtype=np.float32)
     root = store(image, TWO, lambda rng, _: (rng.integers(1000, 1100, (6, 6, 1)) * scale).astype(np.float32))
     source = DatasetSource(tfds="own")

@@ -13,14 +13,14 @@ def _in_workspace(workspace, monkeypatch):
     monkeypatch.chdir(workspace)
 
 
-def test_split_takes_from_the_front_and_holds_out_from_behind(workspace):
+def test_training_examples_come_from_the_front_and_validation_examples_from_the_end(workspace):
     whole = np.load(workspace / "data" / "mnist" / "train_images.npy")
     plain = datasets.load_dataset("mnist", SPLIT.model_copy(update={"shuffle_seed": None}))
     assert np.array_equal(plain.train.images, whole[:40])
     assert np.array_equal(plain.validation.images, whole[50:])
 
 
-def test_shuffled_split_is_the_same_every_time_and_does_not_overlap():
+def test_a_shuffled_split_is_repeatable_and_does_not_overlap():
     first, again = (datasets.load_dataset("mnist", SPLIT) for _ in range(2))
     other = datasets.load_dataset("mnist", SPLIT.model_copy(update={"shuffle_seed": 8}))
     assert np.array_equal(first.train.images, again.train.images)
@@ -38,7 +38,7 @@ def test_shuffled_split_is_the_same_every_time_and_does_not_overlap():
         ("dataset.json", lambda _: None, r"dataset\.json is missing"),
     ],
 )
-def test_damage_is_named_with_the_command_that_rebuilds(workspace, name, damaged, message):
+def test_damaged_data_are_reported_with_the_command_that_rebuilds_them(workspace, name, damaged, message):
     path = workspace / "data" / "mnist" / name
     content = damaged(path.read_bytes())
     path.write_bytes(content) if content else path.unlink()

@@ -1,4 +1,4 @@
-"""Data sets whose content is known: those of this repository, and CIFAR-100 from hosts that behave and that do not."""
+"""Data sets whose content is known: those of this repository, and CIFAR-100 from hosts that work or fail."""
 
 import contextlib
 import hashlib
@@ -44,7 +44,7 @@ def test_bundled_images_become_arrays(tmp_path, name, shape, counts):
         assert said["sha256"][f"{part}_images"] == hashlib.sha256(images.tobytes()).hexdigest()
 
 
-def test_bundled_splits_are_cut_as_tfds_writes_them(tmp_path):
+def test_bundled_data_sets_can_be_split_in_tfds_notation(tmp_path):
     whole = known.read_bundled("cifar100_quick")
     source = DatasetSource(bundled="cifar100_quick", train="train[100:200]+test[:10]", test="test[50%:]")
     folder = prepare("some", source, tmp_path)
@@ -53,7 +53,7 @@ def test_bundled_splits_are_cut_as_tfds_writes_them(tmp_path):
     assert np.array_equal(np.load(folder / "test_labels.npy"), whole["test"][1][1000:])
 
 
-def test_a_damaged_checkout_is_named_with_its_remedy(tmp_path, monkeypatch):
+def test_damaged_bundled_images_are_reported_with_their_remedy(tmp_path, monkeypatch):
     for path in known.BUNDLED.glob("cifar100_quick.*"):
         shutil.copy(path, tmp_path)
     picture = tmp_path / "cifar100_quick.test.webp"
@@ -178,7 +178,7 @@ def same_as_whole(parts: dict[str, Examples]) -> bool:
 
 
 @pytest.mark.parametrize("name", ["original", "mirror"])
-def test_every_source_gives_the_same_arrays(served, name):
+def test_every_host_gives_the_same_arrays(served, name):
     served(**{name: "right"})
     parts, came_from = hosts.fetch()
     assert same_as_whole(parts)
@@ -193,8 +193,8 @@ def test_every_source_gives_the_same_arrays(served, name):
         ("other", "not from HOST: its train images and labels differ from those of cifar100"),
     ],
 )
-def test_a_source_that_fails_is_left_for_the_next(served, capsys, tmp_path, how, said):
-    """First a folder of TFDS, where nothing is prepared."""
+def test_a_failing_host_is_replaced_by_the_next(served, capsys, tmp_path, how, said):
+    """The folder of TFDS comes first, where nothing is prepared."""
     served(mirror=how, original="right")
     parts, came_from = hosts.fetch()
     assert same_as_whole(parts)
@@ -206,7 +206,7 @@ def test_a_source_that_fails_is_left_for_the_next(served, capsys, tmp_path, how,
     assert last == f"cifar100: cifar-100-binary.tar.gz from {came_from}"
 
 
-def test_other_images_are_refused_and_not_kept(served):
+def test_wrong_images_are_refused_and_not_kept(served):
     served(mirror="other", original="other")
     with pytest.raises(
         InputError, match=r"SHA256 hash of downloaded file \(cifar-100-binary\.tar\.gz\) does not match"
@@ -216,7 +216,7 @@ def test_other_images_are_refused_and_not_kept(served):
     assert same_as_whole(hosts.fetch()[0])
 
 
-def test_a_file_that_was_fetched_is_not_fetched_again(served):
+def test_a_fetched_file_is_not_fetched_again(served):
     served(original="right")
     assert same_as_whole(hosts.fetch()[0])
     served()

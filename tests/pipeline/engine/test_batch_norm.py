@@ -1,4 +1,4 @@
-"""TensorFlow's fused batch norm beside Keras's own: what one computes, the other does, but for rounding.
+"""TensorFlow's fused batch norm gives the same results as Keras's own, except for rounding.
 
 Per channel 504 values are normalised, so that the kernel's own variance, of 503, would be further off than rounding.
 """
@@ -72,7 +72,7 @@ def two_steps(kind: type, policy: str, training: bool, jit_compile: bool) -> dic
         ("mixed_float16", True, True),
     ],
 )
-def test_outputs_gradients_and_averages_are_those_of_keras(policy, training, jit_compile):
+def test_outputs_gradients_and_averages_match_keras(policy, training, jit_compile):
     ours, theirs = (two_steps(kind, policy, training, jit_compile) for kind in (OURS, KERAS))
     for name, expected in theirs.items():
         assert_equal_but_for_rounding(ours[name], expected)
@@ -82,7 +82,7 @@ def test_outputs_gradients_and_averages_are_those_of_keras(policy, training, jit
 
 
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
-def test_tensors_of_16_bits_go_into_one_kernel_and_statistics_are_float32(policy):
+def test_one_fused_kernel_takes_16_bit_inputs_and_float32_statistics(policy):
     layer = random_layer(OURS, policy)
     traced = tf.function(lambda images: layer(images, training=True))
     graph = traced.get_concrete_function(tf.TensorSpec((None, *SHAPE[1:]), layer.compute_dtype)).graph

@@ -20,12 +20,12 @@ def test_comments_and_docstrings_do_not_change_the_digest(digest_of):
     assert digest_of("def f():\n    return 2\n") != first
 
 
-def test_other_files_are_digested_byte_for_byte(digest_of):
+def test_files_that_are_not_valid_python_are_digested_byte_for_byte(digest_of):
     assert digest_of("# one\n", "lock.txt") != digest_of("# two\n", "lock.txt")
     assert digest_of("def (  # one\n") != digest_of("def (  # two\n")
 
 
-def test_a_folder_is_its_names_and_code_and_not_what_python_compiled_or_is_hidden(tmp_path):
+def test_a_folders_digest_covers_names_and_code_but_no_compiled_or_hidden_files(tmp_path):
     (tmp_path / "net.py").write_text("WIDTH = 3\n")
     first = digest(tmp_path)
     (tmp_path / "net.py").write_text("# of each layer\nWIDTH = 3\n")

@@ -1,4 +1,4 @@
-"""Files and folders that come into their place whole or not at all."""
+"""Files and folders that appear whole or not at all."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -32,7 +32,7 @@ def test_a_failed_write_leaves_nothing(tmp_path, fault):
     assert list(path.parent.iterdir()) == []
 
 
-def test_a_folder_takes_the_place_of_another_and_of_what_a_killed_process_left(tmp_path):
+def test_a_new_folder_replaces_the_old_one_and_leftovers_of_a_killed_process(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
     (folder / "old").touch()
@@ -44,7 +44,7 @@ def test_a_folder_takes_the_place_of_another_and_of_what_a_killed_process_left(t
     assert sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*")) == [Path("data"), Path("data/new")]
 
 
-def test_several_may_write_the_same_text_at_once(tmp_path):
+def test_several_threads_may_write_one_file_at_once(tmp_path):
     path, texts = tmp_path / "stages.txt", [str(number) * 10_000 for number in range(8)]
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda text: write_whole(path, text), texts * 8))

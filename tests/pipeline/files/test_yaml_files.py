@@ -1,4 +1,4 @@
-"""YAML is read as DVC reads it, or refused: at once, in words, whoever wrote it."""
+"""YAML is read as DVC reads it, or refused with a clear message."""
 
 import pytest
 from dvc.utils.serialize import ParseError, load_yaml
@@ -25,14 +25,14 @@ REFUSED_ALIKE = [
 
 
 @pytest.mark.parametrize("text", READ_ALIKE)
-def test_a_file_is_read_as_dvc_reads_it(tmp_path, text):
+def test_yaml_is_read_as_dvc_reads_it(tmp_path, text):
     path = tmp_path / "params.yaml"
     path.write_bytes(text.encode())
     assert repr(yaml_files.load(path)) == repr(load_yaml(path))
 
 
 @pytest.mark.parametrize("text", REFUSED_ALIKE)
-def test_yaml_that_dvc_refuses_is_refused_in_words(tmp_path, text):
+def test_yaml_that_dvc_refuses_is_refused_with_a_short_message(tmp_path, text):
     path = tmp_path / "params.yaml"
     path.write_bytes(text.encode())
     with pytest.raises(ParseError):
@@ -43,7 +43,7 @@ def test_yaml_that_dvc_refuses_is_refused_in_words(tmp_path, text):
 
 
 @pytest.mark.parametrize("text", ["a: !!int x", "max_run_seconds: 1" + "0" * 400])
-def test_values_that_break_the_parser_are_a_fault_and_no_traceback(tmp_path, text):
+def test_values_that_break_the_parser_are_reported_as_a_fault_without_traceback(tmp_path, text):
     (tmp_path / "params.yaml").write_text(text)
     with pytest.raises(InputError, match=r"params\.yaml( is not readable as YAML)?: "):
         load_study(tmp_path / "params.yaml")

@@ -1,4 +1,4 @@
-"""Hardware: the formats that it multiplies, and what is here."""
+"""Hardware: the formats that it multiplies, and how it is recognised."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def cpu(*features):
         (cpu("avx512_bf16", "amx_bf16", "amx_fp16"), {"float16", "bfloat16"}),
     ],
 )
-def test_each_kind_of_hardware_multiplies_some_formats(hardware, formats):
+def test_the_formats_that_hardware_multiplies_follow_from_its_features(hardware, formats):
     assert {name for name in FORMATS if hardware.multiplies(name)} == formats | {"float32"}
 
 
@@ -35,7 +35,7 @@ def test_each_kind_of_hardware_multiplies_some_formats(hardware, formats):
     ("vendor", "device", "found"),
     [("0x1ae0", "0x0063", True), ("0x1ae0", "0x0042", False), ("0x10de", "0x0063", False)],
 )
-def test_a_tpu_is_known_by_its_number_on_the_bus(tmp_path, monkeypatch, vendor, device, found):
+def test_a_tpu_is_recognised_by_its_pci_ids(tmp_path, monkeypatch, vendor, device, found):
     """0x1ae0, 0x0042 is the network card of Google's virtual machines."""
     (tmp_path / "odd").mkdir()
     (tmp_path / "card").mkdir()
@@ -45,7 +45,7 @@ def test_a_tpu_is_known_by_its_number_on_the_bus(tmp_path, monkeypatch, vendor, 
     assert hardware_here.has_tpu() is found
 
 
-def test_hardware_is_read_off_the_environment():
+def test_hardware_is_read_from_a_recorded_environment():
     gpu = {"kind": "gpu", "name": "V100", "compute_capability": "7.0", "memory_bytes": 2**34}
     tpu = {"kind": "tpu", "name": "TPU v5e", "compute_capability": "", "memory_bytes": None}
     machine = {"cpu": "X", "machine": "x86_64", "cpu_features": ["avx2"]}

@@ -60,7 +60,7 @@ class Share:
         assert 0 <= self.found <= 1
 
 
-def test_our_own_work_is_not_disturbance():
+def test_our_own_work_does_not_count_as_disturbance():
     """We keep every CPU busy: what is left for others is at most the rest, whatever else runs here."""
     ours = time.process_time()
     with Share() as share:
@@ -70,7 +70,7 @@ def test_our_own_work_is_not_disturbance():
     assert share.found <= share.rest + 0.1
 
 
-def test_the_work_of_our_children_is_ours():
+def test_work_of_our_child_processes_does_not_count_as_disturbance():
     with Share() as share:
         command = [sys.executable, "-c", "while True: sum(range(10_000))"]
         with contextlib.ExitStack() as stack:
@@ -83,7 +83,7 @@ def test_the_work_of_our_children_is_ours():
     assert share.found <= share.rest + 0.1
 
 
-def test_the_work_of_another_process_is_disturbance():
+def test_work_of_another_process_counts_as_disturbance():
     with contextlib.ExitStack() as stack:
         others = [stack.enter_context(elsewhere()) for _ in range(NUM_CPUS)]
         share, before = stack.enter_context(Share()), sum(map(seconds_of, others))
@@ -105,7 +105,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[int]]:
     return running
 
 
-def test_the_gpu_of_the_run_is_watched_and_no_other(driver, monkeypatch):
+def test_only_the_gpu_of_the_run_is_watched(driver, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,2,0")
     driver |= {"GPU-ab2": [1], "GPU-ac3": [os.getpid()], "GPU-aa1": [os.getpid(), 1]}
     watch = disturbance.Watch(1)
@@ -117,7 +117,7 @@ def test_the_gpu_of_the_run_is_watched_and_no_other(driver, monkeypatch):
     assert disturbance.timing_fault(watch.finish()) == "1 other process on its GPU"
 
 
-def test_nothing_is_known_of_a_gpu_that_the_driver_does_not_show(driver, monkeypatch):
+def test_the_number_of_gpu_processes_is_unknown_if_no_gpu_is_visible(driver, monkeypatch):
     driver["GPU-aa1"] = [os.getpid(), 1]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     watch = disturbance.Watch(0)
@@ -125,8 +125,8 @@ def test_nothing_is_known_of_a_gpu_that_the_driver_does_not_show(driver, monkeyp
     assert watch.finish().num_gpu_processes is None
 
 
-def test_waiting_processes_do_not_disturb_turns_but_another_run_disturbs_a_run(driver):
-    """The processes of a stage are siblings: for speed the stage's number is given, for a run its own."""
+def test_sibling_processes_disturb_a_run_but_not_turns(driver):
+    """The processes of a stage are siblings. A speed measurement counts them all as its own, a run only itself."""
     command = [sys.executable, "-c", "input()"]
     with contextlib.ExitStack() as stack:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

@@ -1,4 +1,4 @@
-"""Float16 is kept from a CPU's kernels that fall back to reference code."""
+"""Float16 avoids the kernels of a CPU that fall back to reference code."""
 
 import os
 
@@ -17,13 +17,13 @@ from pipeline.machine.engine_choice import SWITCH, choose_engine, kernels_for
         (["mixed_float16"], ["avx2", "avx512_bf16"], "usual"),
     ],
 )
-def test_float16_takes_kernels_of_its_own_where_the_usual_ones_fall_back(monkeypatch, policies, features, expected):
+def test_float16_uses_its_own_kernels_where_the_usual_ones_would_fall_back(monkeypatch, policies, features, expected):
     monkeypatch.setattr("pipeline.machine.engine_choice.cpu_features", lambda: features)
     assert kernels_for(policies) == expected
 
 
 @pytest.mark.parametrize(("set_by_user", "expected"), [(None, "0"), ("1", "1")])
-def test_a_switch_that_the_user_has_set_is_kept(monkeypatch, set_by_user, expected):
+def test_a_switch_set_by_the_user_is_kept(monkeypatch, set_by_user, expected):
     monkeypatch.setenv("KERAS_BACKEND", ENGINE)
     monkeypatch.setenv(SWITCH, "")
     monkeypatch.setenv(SWITCH, set_by_user) if set_by_user else monkeypatch.delenv(SWITCH)

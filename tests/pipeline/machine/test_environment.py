@@ -27,7 +27,7 @@ def state() -> tuple[str | None, list[str]]:
     return found["git_commit"], found["git_changed"]
 
 
-def test_code_that_is_not_committed_is_named(project):
+def test_uncommitted_code_is_listed(project):
     head = git(project, "rev-parse", "HEAD")
     assert state() == (head, [])
     (project / "params.yaml").write_text("name: mine\n")  # the study is in the archive
@@ -36,13 +36,13 @@ def test_code_that_is_not_committed_is_named(project):
     assert state() == (head, ["pipeline/loops.py", "pipeline/more.py"])
 
 
-def test_the_commit_of_a_repository_around_the_project_is_not_ours(project, monkeypatch):
+def test_the_commit_of_an_enclosing_repository_is_not_recorded(project, monkeypatch):
     (project / "unpacked" / "pipeline").mkdir(parents=True)
     monkeypatch.chdir(project / "unpacked")
     assert state() == (None, [])
 
 
-def test_a_package_from_elsewhere_than_its_distribution_is_refused(tmp_path):
+def test_a_package_imported_from_outside_its_distribution_is_refused(tmp_path):
     check_installed("numpy", "keras", "nowhere")
     (tmp_path / "keras").mkdir()
     (tmp_path / "keras" / "__init__.py").touch()

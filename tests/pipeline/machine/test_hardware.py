@@ -1,4 +1,4 @@
-"""The GPUs that are here, as NVIDIA's driver tells of them, and as a record does."""
+"""The GPUs of this machine, as NVIDIA's driver and as a record describe them."""
 
 import pynvml
 import pytest
@@ -24,14 +24,14 @@ H100 = ("NVIDIA H100 80GB HBM3", "9.0")
         ("-1", []),
     ],
 )
-def test_the_gpus_are_those_that_cuda_shows(monkeypatch, visible, uuids):
+def test_visible_gpus_follow_cuda_visible_devices(monkeypatch, visible, uuids):
     show(monkeypatch, H100, H100, H100, uuids=("GPU-aa1", "GPU-ab2", "GPU-ac3"))
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert hardware.visible_gpus() == uuids
 
 
-def test_a_part_of_a_gpu_has_the_capability_of_the_whole(monkeypatch):
+def test_a_mig_part_has_the_compute_capability_of_its_gpu(monkeypatch):
     show(monkeypatch, H100)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-1")
     for name, function in {
@@ -44,7 +44,7 @@ def test_a_part_of_a_gpu_has_the_capability_of_the_whole(monkeypatch):
     assert (part.name, part.compute_capability) == ("a part: MIG-1", 9.0)
 
 
-def test_a_record_says_which_gpu_it_was_and_another_of_the_kind_is_comparable(monkeypatch):
+def test_a_record_names_its_gpu_and_another_of_the_same_model_is_comparable(monkeypatch):
     def on(*places: int):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", ",".join(map(str, places)))
         accelerators = [{"kind": "gpu", "name": H100[0], "compute_capability": "9.0"} for _ in places]
@@ -58,12 +58,12 @@ def test_a_record_says_which_gpu_it_was_and_another_of_the_kind_is_comparable(mo
     assert [gpu["uuid"] for gpu in on(1, 0)["accelerators"]] == ["GPU-1", "GPU-0"]
 
 
-def test_records_that_do_not_say_which_gpu_it_was_are_read():
+def test_records_without_a_gpu_uuid_can_be_read():
     gpu = {"kind": "gpu", "name": H100[0], "compute_capability": "9.0", "memory_bytes": 2**36}
     assert ENVIRONMENTS.validate_python(ENVIRONMENT | {"accelerators": [gpu]})["accelerators"] == [gpu]
 
 
-def test_a_record_names_the_environment_variables_that_change_what_libraries_do(monkeypatch):
+def test_a_record_lists_the_environment_variables_that_affect_libraries(monkeypatch):
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "100000000000")
     monkeypatch.setenv("TF_CLI_CONFIG_FILE", "~/.terraformrc")
     variables = ENVIRONMENTS.validate_python(environment.environment_here([], {}, "oneDNN"))["variables"]

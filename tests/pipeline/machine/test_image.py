@@ -1,4 +1,4 @@
-"""A run knows the image it was made in."""
+"""A run records the image it was made in."""
 
 import json
 
@@ -10,7 +10,7 @@ DESCRIPTION = {"target": "cpu", "base": "debian", "content_sha256": "c", "commit
 
 
 @pytest.mark.parametrize("digest", [None, "sha256:d"])
-def test_inside_it_is_what_the_build_wrote_and_the_digest_it_was_started_by(tmp_path, monkeypatch, digest):
+def test_an_images_identity_combines_its_build_description_and_its_digest(tmp_path, monkeypatch, digest):
     monkeypatch.setattr(environment, "IMAGE", tmp_path / "image.json")
     environment.IMAGE.write_text(json.dumps(DESCRIPTION))
     monkeypatch.delenv("IMAGE_DIGEST", raising=False)

@@ -1,4 +1,4 @@
-"""One profile for every machine: what an engine or its hardware has no use for is left out by name."""
+"""One profile for every machine: variants that an engine or its hardware has no use for are left out."""
 
 import pytest
 from studies import composed
@@ -27,7 +27,7 @@ def paper() -> Study:
         ("cpu", CPU, {"float16", "tf32", "tf32_2x"}),
     ],
 )
-def test_variants_that_the_hardware_lacks_or_emulates_are_left_out(monkeypatch, paper, engine, hardware, names):
+def test_unsupported_or_emulated_variants_are_left_out(monkeypatch, paper, engine, hardware, names):
     monkeypatch.setattr(left_out, "installed_engine", lambda: engine)
     monkeypatch.setattr(left_out, "training_hardware", lambda: hardware)
     if "float16" in names:
@@ -37,7 +37,7 @@ def test_variants_that_the_hardware_lacks_or_emulates_are_left_out(monkeypatch, 
     assert not names & paper.without(found).variants.keys()
 
 
-def test_a_baseline_that_the_hardware_lacks_is_refused_in_words(monkeypatch, paper):
+def test_an_unsupported_baseline_is_refused(monkeypatch, paper):
     monkeypatch.setattr(left_out, "installed_engine", lambda: "cuda-jax")
     monkeypatch.setattr(left_out, "training_hardware", lambda: V100)
     comparison = paper.comparison.model_copy(update={"baseline": "tf32"})
@@ -45,7 +45,7 @@ def test_a_baseline_that_the_hardware_lacks_is_refused_in_words(monkeypatch, pap
         left_out.left_out(paper.model_copy(update={"comparison": comparison}))
 
 
-def test_the_list_is_stored_with_the_runs(monkeypatch, tmp_path, paper):
+def test_the_list_of_left_out_variants_is_stored_with_the_runs(monkeypatch, tmp_path, paper):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(left_out, "installed_engine", lambda: "cuda-jax")
     monkeypatch.setattr(left_out, "training_hardware", lambda: H200)

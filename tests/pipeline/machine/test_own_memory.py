@@ -1,4 +1,4 @@
-"""The memory that a process takes beside what it had before, in a process of its own."""
+"""The memory that a process takes on top of what it had before, in a process of its own."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A parent that forks children: each answers, or it is said how it ended, and none outlives the one that started it."""
+"""A parent that forks children: each answers or reports how it ended, and none outlives the one that started it."""
 
 import os
 import signal
@@ -43,7 +43,7 @@ def messages(line, how=""):
     return list(line.messages())
 
 
-def test_each_child_is_a_process_of_its_own_and_its_end_is_told_last():
+def test_each_child_is_a_separate_process_and_reports_its_end_last():
     with Parent(1, prepare) as parent:
         found = [messages(parent.lines[0]) for _ in range(2)]
     assert [said[1] for said in found] == [Ended(0)] * 2
@@ -51,14 +51,14 @@ def test_each_child_is_a_process_of_its_own_and_its_end_is_told_last():
 
 
 @pytest.mark.parametrize(("how", "status"), [("killed", -signal.SIGKILL), ("slow", -signal.SIGALRM)])
-def test_a_child_that_breaks_down_takes_no_other_along(how, status):
+def test_a_failing_child_does_not_affect_the_others(how, status):
     with Parent(2, prepare) as parent:
         bad, good = parent.lines
         assert messages(bad, how) == [Ended(status)]
         assert messages(good)[1] == messages(bad)[1] == Ended(0)
 
 
-def test_children_live_side_by_side_and_none_is_left_at_the_end():
+def test_children_run_side_by_side_and_none_is_left_at_the_end():
     with Parent(2, prepare) as parent:
         for line in parent.lines:
             line.start(work, "endless")
@@ -68,18 +68,18 @@ def test_children_live_side_by_side_and_none_is_left_at_the_end():
 
 
 @pytest.mark.parametrize(("how", "words"), [("missing", "no such engine"), ("faulty", "no such thing")])
-def test_a_fault_of_the_input_is_raised_where_the_line_is_listened_to(how, words):
+def test_an_input_error_in_another_process_is_raised_in_the_caller(how, words):
     with Parent(1, prepare, how) as parent, pytest.raises(InputError, match=words):
         messages(parent.lines[0], how)
 
 
-def test_a_parent_that_can_not_make_itself_ready_has_ended(capfd):
+def test_a_parent_that_fails_to_prepare_reports_its_end(capfd):
     with Parent(1, prepare, "torn") as parent:
         assert messages(parent.lines[0]) == [Ended(1)]
     assert "OSError: no such library" in capfd.readouterr().err
 
 
-def test_a_call_in_another_process_returns_or_raises_what_it_does(tmp_path):
+def test_a_call_in_another_process_returns_its_result_or_reports_its_failure(tmp_path):
     assert call(os.getpid) != os.getpid()
     with pytest.raises(InputError, match="remove ended with status 1"):
         call(os.remove, tmp_path / "nothing")
@@ -100,7 +100,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=lambda how: how.name)
-def test_they_end_with_the_process_that_started_them(tmp_path, how):
+def test_processes_end_with_the_one_that_started_them(tmp_path, how):
     (tmp_path / "starts.py").write_text(STARTS)
     (tmp_path / "tests_of_processes.py").symlink_to(__file__)
     environment = os.environ | {"PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"}
@@ -113,7 +113,7 @@ def test_they_end_with_the_process_that_started_them(tmp_path, how):
         wait_for(lambda: all(map(gone, others)), SECONDS)
 
 
-def test_a_parent_outlives_its_children_and_its_own_end_is_told():
+def test_a_parent_outlives_its_children_and_reports_its_own_end():
     with Parent(1, prepare) as parent:
         messages(parent.lines[0])
         parent.lines[0].end()  # there is none

@@ -47,7 +47,7 @@ def block(channels, filters, kernel, expansion):
 B0 = [(16, 3, 1, 1), (24, 3, 2, 6), (40, 5, 2, 6), (80, 3, 3, 6), (112, 5, 3, 6), (192, 5, 4, 6), (320, 3, 1, 6)]
 
 
-def test_efficientnet_has_the_parameters_of_its_layers():
+def test_efficientnet_has_as_many_parameters_as_its_layers_imply():
     total, channels = conv(3, 3, 32) + batch_norm(32), 32
     for filters, kernel, repeats, expansion in B0:
         for _ in range(repeats):
@@ -57,7 +57,7 @@ def test_efficientnet_has_the_parameters_of_its_layers():
     assert models.build(EFFICIENTNET, 100, 3).count_params() == total == 4199856
 
 
-def test_resnet9_has_the_parameters_of_its_layers():
+def test_resnet9_has_as_many_parameters_as_its_layers_imply():
     """Convolutions without a bias at widths w, 2w, 4w and 8w; residual blocks of two at 2w and 8w."""
     filters = [(3, 4), (4, 8), (8, 8), (8, 8), (8, 16), (16, 32), (32, 32), (32, 32)]
     total = sum(9 * old * new + batch_norm(new) for old, new in filters) + 32 * 100 + 100
@@ -68,7 +68,7 @@ def test_resnet9_has_the_parameters_of_its_layers():
     assert [pool.output.shape[1:] for pool in pools] == [(16, 16, 8), (8, 8, 16), (4, 4, 32), (32,)]
 
 
-def test_the_spatial_size_falls_by_32_and_depth_adds_blocks():
+def test_efficientnet_shrinks_images_by_a_factor_of_32_and_depth_adds_blocks():
     scaled = EFFICIENTNET.model_copy(update={"model": B0_MODEL.model_copy(update={"depth": 1.2})})
     network = models.build(scaled, 100, 3).layers[-1]
     depthwise = [layer for layer in network.layers if type(layer).__name__ == "DepthwiseConv2D"]
@@ -90,7 +90,7 @@ def test_initial_weights_depend_on_the_seed_alone():
     assert build_model(DENSE, "float32", 10, 1, seed=4)[1] not in digests.values()
 
 
-def test_sixteen_bit_variables_are_the_float32_ones_rounded():
+def test_sixteen_bit_weights_are_rounded_from_the_float32_ones():
     reference, _ = build_model(DENSE, "float32", 10, 1, seed=3)
     rounded, _ = build_model(DENSE, "float16", 10, 1, seed=3)
     for wide, narrow in zip(reference.get_weights(), rounded.get_weights(), strict=True):
@@ -98,7 +98,7 @@ def test_sixteen_bit_variables_are_the_float32_ones_rounded():
         assert np.array_equal(wide.astype(np.float16), narrow)
 
 
-def test_the_transformer_has_the_parameters_of_its_layers():
+def test_the_transformer_has_as_many_parameters_as_its_layers_imply():
     """64 tokens of 8 values, from patches of 4 × 4 × 3 pixels; two blocks, whose dense layers are twice as wide."""
     width, num_blocks = 8, 2
     attention = 4 * (width * width + width)
@@ -110,7 +110,7 @@ def test_the_transformer_has_the_parameters_of_its_layers():
 
 
 @pytest.mark.parametrize("policy", [name for name, policy in POLICIES.items() if policy.keras == name])
-def test_the_transformer_computes_in_the_dtypes_of_its_policy_and_starts_alike(policy):
+def test_the_transformer_computes_in_the_dtype_of_its_policy_from_the_same_weights(policy):
     recipe = EFFICIENTNET.model_copy(update={"model": TRANSFORMER})
     model, digest = build_model(recipe, policy, 100, 3, seed=3)
     computed = {layer.compute_dtype for layer in model.layers[-1].layers if layer.weights}

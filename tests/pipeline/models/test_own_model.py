@@ -183,14 +183,14 @@ def train_own(model, workspace, float32_layers=(), **changes):
 
 
 @pytest.mark.parametrize("function", ["build", "sequential", "transformer", "frozen", "seeded_by_spec"])
-def test_a_function_of_ones_own_is_trained(own, workspace, function):
+def test_a_model_from_a_users_function_is_trained(own, workspace, function):
     record = train_own(own(function), workspace, num_epochs=4)
     assert record.outcome == "completed"
     assert record.compute_dtype == "bfloat16+float32"
     assert read_record(record.key, workspace) == record
 
 
-def test_layers_compute_in_float32_with_all_that_is_inside_them(own, workspace):
+def test_chosen_layers_compute_in_float32_with_everything_inside_them(own, workspace):
     chosen = ["MultiHeadAttention", "sequential"]
     model, digest = build(own("transformer"), float32_layers=chosen)
     assert digest == build(own("transformer"))[1]
@@ -205,7 +205,7 @@ def test_layers_compute_in_float32_with_all_that_is_inside_them(own, workspace):
     assert read_record(record.key, workspace) == record
 
 
-def test_all_layers_in_float32_give_what_float32_gives(own):
+def test_all_layers_in_float32_give_the_same_results_as_the_float32_policy(own):
     found = []
     for policy, kept in (("float32", []), ("mixed_bfloat16", ["Functional"]), ("mixed_bfloat16", [])):
         model, _ = build(own("transformer"), policy, seed=1, float32_layers=kept)
@@ -214,12 +214,12 @@ def test_all_layers_in_float32_give_what_float32_gives(own):
     assert (found[0] != found[2]).any()
 
 
-def test_a_layer_that_the_model_lacks_is_refused_with_those_that_it_has(own):
+def test_an_unknown_layer_is_refused_with_a_list_of_the_models_layers(own):
     with pytest.raises(InputError, match=r"no layer or kind of layer Dens. Did you mean Dense\? Its kinds are Dense, "):
         build(own("transformer"), float32_layers=["Dens"])
 
 
-def test_a_model_gets_the_studys_arguments_and_its_weights_depend_on_the_seed_alone(own):
+def test_a_model_gets_the_studys_arguments_and_its_weights_depend_only_on_the_seed(own):
     model, _ = build(own("build", units=7))
     assert model.count_params() == 64 * 7 + 7 + 7 * 10 + 10
     digests = {build(own("transformer"), policy, seed=3)[1] for policy in ("float32", "mixed_float16", "bfloat16")}
@@ -246,7 +246,7 @@ def test_a_model_gets_the_studys_arguments_and_its_weights_depend_on_the_seed_al
         ("subclassed", "must return a functional or Sequential model with a keras.Input. Received: Subclass"),
     ],
 )
-def test_a_model_that_does_not_fit_is_refused_when_it_is_built(own, function, message):
+def test_an_unsuitable_model_is_refused_when_it_is_built(own, function, message):
     before = keras.config.floatx(), keras.config.image_data_format(), np.random.seed
     with pytest.raises(InputError) as caught:
         build(own(function))
@@ -262,7 +262,7 @@ def test_a_model_that_does_not_fit_is_refused_when_it_is_built(own, function, me
         ("all_float32", "calls keras.config.set_dtype_policy('float32'), which would hold for float32 and for every"),
     ],
 )
-def test_faults_that_show_in_a_prediction_are_refused_before_training(own, workspace, function, message):
+def test_a_model_whose_predictions_show_a_fault_is_refused_before_training(own, workspace, function, message):
     with pytest.raises(InputError) as caught:
         train_own(own(function), workspace)
     assert message in str(caught.value)
@@ -270,7 +270,7 @@ def test_faults_that_show_in_a_prediction_are_refused_before_training(own, works
 
 
 @pytest.mark.parametrize("function", ["of_file", "new_head"])
-def test_a_model_that_keeps_the_policy_of_its_file_is_refused_with_the_lines_that_rebuild_it(own, tmp_path, function):
+def test_a_loaded_model_that_keeps_its_saved_policy_is_refused_with_code_that_rebuilds_it(own, tmp_path, function):
     path = str(tmp_path / "saved.keras")
     build(own(function, path=path), "float32")
     with pytest.raises(InputError, match=r"(?s)under mixed_float16\..*def follow.*clone_model"):
@@ -279,7 +279,7 @@ def test_a_model_that_keeps_the_policy_of_its_file_is_refused_with_the_lines_tha
     assert {each.compute_dtype for each in model._flatten_layers() if hasattr(each, "kernel")} == {"float16", "float32"}
 
 
-def test_a_module_that_cannot_be_imported_is_named_with_its_reason(own, tmp_path):
+def test_the_error_names_a_module_that_cannot_be_imported_and_the_reason(own, tmp_path):
     model = own("build") | {"name": "no_such_package.networks:build"}
     with pytest.raises(InputError, match=r"can't be imported from .*: ModuleNotFoundError: No module named 'no_such_"):
         build(model)
@@ -287,14 +287,14 @@ def test_a_module_that_cannot_be_imported_is_named_with_its_reason(own, tmp_path
         build(model | {"source": str(tmp_path / "nowhere")})
 
 
-def test_a_module_beside_its_source_is_refused(own):
-    """Its changes would train nothing again."""
+def test_a_module_outside_its_source_is_refused(own):
+    """Changes to it would not train anything again."""
     with pytest.raises(InputError, match=r"textwrap is .*textwrap\.py, outside "):
         build(own("build") | {"name": "textwrap:dedent"})
 
 
-def test_the_check_of_a_function_runs_nothing_around_it(tmp_path):
-    """The packages around a module are code too, and so is a namespace's innermost one."""
+def test_checking_a_function_runs_no_code_of_its_package(tmp_path):
+    """The packages around a module are code too, also inside a namespace."""
     inner = tmp_path / "strange" / "inner" / "deep"
     inner.mkdir(parents=True)
     for folder in (tmp_path / "strange", inner):
@@ -309,7 +309,7 @@ def test_the_check_of_a_function_runs_nothing_around_it(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"strange"}
 
 
-def test_importing_leaves_nothing_in_the_source(own):
+def test_importing_a_model_writes_nothing_into_its_source(own):
     """Python's compiled files would count as a change of the folder."""
     model = own("build")
     build(model)
@@ -320,7 +320,7 @@ def test_importing_leaves_nothing_in_the_source(own):
     ("name", "arguments", "size"),
     [("MobileNetV2", {"alpha": 0.35}, 8), ("EfficientNetB0", {}, 32), ("MobileNetV3Small", {}, 32)],
 )
-def test_networks_of_keras_get_a_head_for_our_classes(name, arguments, size):
+def test_keras_applications_get_a_head_for_the_classes_of_the_data(name, arguments, size):
     model, _ = build(application(name, **arguments), image_size=size)
     probabilities = engine.predict(model, WholeBatches(np.zeros((2, 8, 8, 1), np.uint8), 2))
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
@@ -336,7 +336,7 @@ def test_networks_of_keras_get_a_head_for_our_classes(name, arguments, size):
         ("MobileNetV2", {"alfa": 1}, "keras.applications:MobileNetV2 failed for ModelSpec"),
     ],
 )
-def test_unknown_or_refused_applications_are_named(name, arguments, message):
+def test_the_error_names_an_unknown_or_failing_keras_application(name, arguments, message):
     with pytest.raises(InputError) as caught:
         build(application(name, **arguments))
     assert message in str(caught.value)

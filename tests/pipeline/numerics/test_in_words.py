@@ -10,7 +10,7 @@ from pipeline.words.sentences import Said, sentence, sentences
 BOTH = ("mnist_dense", "cifar100_resnet9")
 
 
-def test_each_fact_is_a_sentence_of_its_own():
+def test_each_fact_has_its_own_sentence():
     names = sorted(fact_names(BOTH))
     told = [sentence(said) for said in facts_said(dict.fromkeys(names, 1))]
     assert len(set(told)) == len(told) == len(names)
@@ -32,7 +32,7 @@ def test_each_fact_is_a_sentence_of_its_own():
         ("gradients.mnist_dense.some_flushed", False, "mnist_dense: no gradient is too small for float16."),
     ],
 )
-def test_a_fact_is_said(name, value, told):
+def test_the_sentence_of_a_fact_gives_its_value(name, value, told):
     assert sentences(facts_said({name: value})) == told
 
 
@@ -44,11 +44,11 @@ def test_a_fact_is_said(name, value, told):
         ([2.0], "2 of the first ten steps (1 try, too few for an interval)."),
     ],
 )
-def test_a_sample_is_said_with_its_interval(values, told):
+def test_the_sentence_of_a_sample_gives_its_interval_if_there_is_one(values, told):
     assert sentence(sample_said("skipped_steps.mnist_dense", values)) == f"mnist_dense: loss scaling skips {told}"
 
 
-def test_a_trial_is_said_as_it_is_asked():
+def test_each_trial_has_its_own_question_and_a_sentence_for_its_result():
     told = {"accuracies": [0.4, 0.6], "float32_accuracies": [0.9, 0.9], "num_trained": 0, "num_trials": 2}
     by_name = {trial.name: trial._asdict() for trial in TRIALS}
     asked = [

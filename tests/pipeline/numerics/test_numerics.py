@@ -33,7 +33,7 @@ def data() -> Dataset:
     return Dataset(examples(400), examples(100), examples(100), num_classes=10, sha256="d", came_from="here")
 
 
-def test_range_as_the_formats_define_it(data):
+def test_facts_give_the_range_as_the_formats_define_it(data):
     """Half of float16's smallest subnormal, 2⁻²⁴, is 2.98e-8; the half-way point after 65,504 is 65,520."""
     facts = arithmetic.range_facts()
     exactly = {
@@ -62,7 +62,7 @@ def test_range_as_the_formats_define_it(data):
 
 
 @pytest.mark.parametrize(("dtype", "num_lanes"), [("float16", 1), ("bfloat16", 32)])
-def test_a_sum_in_16_bits_is_told_from_one_in_float32(dtype, num_lanes):
+def test_a_16_bit_sum_is_distinguished_from_a_float32_sum(dtype, num_lanes):
     """Products are added up in lanes, which are then added two by two, as vector units do."""
     rng = np.random.default_rng(1)
     left, right = (1 + rng.integers(0, 16, (4096, 64)) / 16 for _ in range(2))
@@ -82,27 +82,27 @@ def test_a_sum_in_16_bits_is_told_from_one_in_float32(dtype, num_lanes):
     assert not arithmetic.ends_beside(summed(dtype).astype(np.float64), left.T @ right, epsilon)
 
 
-def test_the_engine_adds_products_up_in_one_of_the_two_types():
+def test_the_engine_accumulates_products_in_float32_or_in_their_own_type():
     facts = arithmetic.accumulation_facts()
     assert set(facts) < fact_names([])
     assert all(value in ("float32", name.partition(".")[2]) for name, value in facts.items())
 
 
-def test_the_split_of_the_notebook_keeps_nothing_apart():
-    """Each of the two parts shuffles by itself: of 10,000 examples, four in five stand in both, as chance has it."""
+def test_the_notebooks_split_mixes_training_and_validation_examples():
+    """The two parts are shuffled independently: by chance, four in five of 10,000 examples are in both."""
     assert abs(experiments.trained_on() - 8000) < 5 * np.sqrt(10_000 * 0.8 * 0.2)
 
 
-def test_another_seed_makes_another_split(monkeypatch):
-    """The stage makes it in two processes; tests/engines finds that these two are the same."""
+def test_another_seed_gives_another_split(monkeypatch):
+    """The stage makes it in two processes; tests/engines checks that these two are the same."""
     split = experiments.split_digest()
     assert experiments.split_digest() == split
     monkeypatch.setattr(experiments, "SHUFFLE_SEED", 43)
     assert experiments.split_digest() != split
 
 
-def test_examples_that_were_trained_on_raise_a_validation_accuracy(data, monkeypatch):
-    """Labels of chance can be learnt by heart alone: what was trained on is known, and nothing else."""
+def test_training_on_validation_examples_raises_the_validation_accuracy(data, monkeypatch):
+    """Random labels can only be learnt by heart: a model knows those it was trained on, and no others."""
     monkeypatch.setattr(experiments, "NUM_VALIDATED", 100)
     monkeypatch.setattr(
         experiments, "SPLIT_SIZE", TrainingSize(units=128, num_examples=100, batch_size=10, num_epochs=30)
@@ -115,7 +115,7 @@ def test_examples_that_were_trained_on_raise_a_validation_accuracy(data, monkeyp
     assert experiments.split_gains(RECIPE, by_chance, share=0.0, seeds=(0,)) == [0.0]
 
 
-def test_first_steps_are_skipped_where_gradients_overflow(data, monkeypatch):
+def test_first_steps_are_skipped_if_gradients_overflow(data, monkeypatch):
     assert experiments.skipped_steps(RECIPE, data, (0, 1)) == [0, 0]
     monkeypatch.setattr(experiments, "Variant", lambda **chosen: Variant(
         **chosen, loss_scale={"mode": "dynamic", "initial": 2.0**30}))  # fmt: skip
@@ -123,7 +123,7 @@ def test_first_steps_are_skipped_where_gradients_overflow(data, monkeypatch):
     assert first == again > 0  # the second time from the same start
 
 
-def test_the_loss_scale_over_a_growth_period_and_an_overflow(monkeypatch):
+def test_the_loss_scale_doubles_after_a_growth_period_and_halves_at_an_overflow(monkeypatch):
     assert arithmetic.loss_scale_facts() == {
         "loss_scale.start": 32768.0,
         "loss_scale.growth_steps": 2000,
@@ -135,7 +135,7 @@ def test_the_loss_scale_over_a_growth_period_and_an_overflow(monkeypatch):
     assert arithmetic.loss_scale_facts()["loss_scale.growth_steps"] == -1  # it would show
 
 
-def test_dtypes_under_each_policy(data):
+def test_facts_give_the_dtypes_under_each_policy(data):
     facts = arithmetic.policy_facts(RECIPE, data)
     for policy in KERAS_POLICIES:
         narrow = policy.removeprefix("mixed_")
@@ -152,7 +152,7 @@ def test_weights_take_half_the_bytes_under_a_pure_16_bit_policy(data, policy, ra
     assert arithmetic.weights_ratio(RECIPE, data, policy) == ratio
 
 
-def test_the_share_of_gradients_that_float16_flushes():
+def test_float16_flushes_gradients_up_to_half_its_smallest_subnormal():
     """Half of the smallest subnormal, 2⁻²⁵, rounds to zero; anything above it does not."""
     values = np.array([2.0**-26, 2.0**-25, 2.0**-25 * 1.01, 2.0**-24, 1.0], np.float32)
     assert exponents.flushed_share(values) == pytest.approx(2 / 5)
@@ -175,7 +175,7 @@ def by_hand(weights: list[np.ndarray], images: np.ndarray, labels: np.ndarray) -
     return tuple(np.abs(np.concatenate([each.ravel() for each in those])) for those in (outputs, gradients))
 
 
-def test_outputs_and_gradients_of_a_network_are_those_worked_out_in_float64(data):
+def test_outputs_and_gradients_of_a_network_match_those_worked_out_in_float64(data):
     model = experiments.build(RECIPE, data, "float32", seed=1)
     images, labels = data.train.images[:16], data.train.labels[:16]
     outputs, gradients = by_hand(model.get_weights(), images, labels)
@@ -186,7 +186,7 @@ def test_outputs_and_gradients_of_a_network_are_those_worked_out_in_float64(data
 
 
 @pytest.mark.parametrize("loss_scale", [2.0**15, 2.0**22])
-def test_the_histogram_of_a_real_step_counts_the_gradients_worked_out_in_float64(data, loss_scale):
+def test_the_histogram_of_a_training_step_matches_gradients_worked_out_in_float64(data, loss_scale):
     """float16 flushes what is at most 2⁻²⁵, and 65,520 or more is infinite."""
     model = experiments.build_for_steps(RECIPE, data, "float32")
     batches = ShuffledBatches(data.train, RECIPE.batch_size, seed=0)
@@ -206,7 +206,7 @@ def test_the_histogram_of_a_real_step_counts_the_gradients_worked_out_in_float64
     assert found["forward_flushed_share"] == (outputs <= 2.0**-25).mean()
 
 
-def test_a_network_of_one_layer_has_the_gradients_of_its_probabilities():
+def test_gradients_of_a_one_layer_network_follow_from_its_probabilities():
     """The mean of -log(p / Σp) over two images, where p is a half: -1/2 at the true class, 1/2 at the other."""
     inputs = keras.Input((2,))
     model = keras.Model(inputs, keras.layers.Dense(2, activation="softmax", kernel_initializer="zeros")(inputs))
@@ -235,13 +235,13 @@ def test_trials_find_a_known_failure_and_its_repair(rows_of):
     assert min(repaired["float32_accuracies"]) > 0.5
 
 
-def test_a_fixed_scale_that_is_too_high_fails(rows_of):
+def test_a_trial_fails_if_its_fixed_loss_scale_is_too_high(rows_of):
     trials = [TRIALS[-1]._replace(loss_scale=scale) for scale in (2.0**30, 1024.0)]
     assert [row["num_trained"] for row in rows_of(*trials, seeds=(0,))] == [0, 1]
 
 
-def test_a_model_that_is_set_back_trains_as_the_first_time(data):
-    """Adam's moments and step count are set back with the weights."""
+def test_a_reset_model_trains_exactly_as_before(data):
+    """Adam's moments and step count are reset with the weights."""
     model, _ = build_model(RECIPE, "float32", 10, 1, seed=0)
     ends, start, size = [], model.get_weights(), TrainingSize(units=16, num_examples=32, batch_size=8, num_epochs=2)
     for _ in experiments.train_from_each(model, keras.optimizers.Adam(), [(0, start)] * 2, data.train, size):

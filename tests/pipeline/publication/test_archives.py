@@ -32,7 +32,7 @@ def refused(call: Callable[[], object], pattern: str) -> str:
 
 
 @pytest.mark.parametrize("case", DAMAGED_ARCHIVES)
-def test_a_damaged_archive_is_refused_before_anything_of_it_is_unpacked(contents, tmp_path, case):
+def test_a_damaged_archive_is_refused_before_it_is_unpacked(contents, tmp_path, case):
     damage, pattern = DAMAGED_ARCHIVES[case]
     archive = tmp_path / "study.zip"
     archive.write_bytes(damage(contents))
@@ -44,7 +44,7 @@ def test_a_damaged_archive_is_refused_before_anything_of_it_is_unpacked(contents
 
 
 @pytest.mark.parametrize("case", DAMAGED_RUNS)
-def test_a_damaged_run_or_one_that_contradicts_itself_is_not_compared(copied, case):
+def test_a_damaged_or_inconsistent_run_is_not_compared(copied, case):
     name, edit, pattern = DAMAGED_RUNS[case]
     (copied / name).write_bytes(edit((copied / name).read_bytes()))
     message = refused(lambda: compare_runs(copied), pattern)
@@ -54,7 +54,7 @@ def test_a_damaged_run_or_one_that_contradicts_itself_is_not_compared(copied, ca
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_files_that_do_not_belong_to_a_run_are_refused(copied, place):
+def test_anything_but_a_file_in_place_of_a_record_counts_as_missing(copied, place):
     (copied / archives.RECORD).unlink()
     PLACES[place](copied / archives.RECORD)
     assert "dvc repro" in refused(lambda: compare_runs(copied), r"record\.json is missing")
@@ -63,7 +63,7 @@ def test_files_that_do_not_belong_to_a_run_are_refused(copied, place):
 CONTENTS = [b"", b"\xff\xfe\x00", b"[]", b"[NaN]", DEEP]
 
 
-def test_damaged_numerics_are_named_with_their_remedy(copied):
+def test_damaged_numerics_are_reported_with_their_remedy(copied):
     """A stranger's archive has them as they were sent; every other result is made again from the records."""
     path = copied / "results" / "numerics.json"
     for content in CONTENTS:
@@ -72,8 +72,8 @@ def test_damaged_numerics_are_named_with_their_remedy(copied):
         assert message.endswith("dvc repro numerics")
 
 
-def test_code_that_lies_beside_the_results_is_not_imported(copied, rendered):
-    """Not even where someone has put it into the folder that is rendered, past the archive's own checks."""
+def test_code_next_to_the_results_is_not_imported(copied, rendered):
+    """Not even if it got past the archive's own checks into the folder that is rendered."""
     marker = copied / "it-ran"
     for name in ("yaml.py", "results/numpy.py", "numpy.py", "jinja2.py", "IPython/__init__.py", "pipeline/__init__.py"):
         (copied / name).parent.mkdir(exist_ok=True)
@@ -92,7 +92,7 @@ def test_a_command_imports_nothing_from_the_folder_it_is_run_in(tmp_path):
     assert "study.zip is missing" in done.stderr
 
 
-def test_numerics_of_another_study_are_refused_and_those_of_another_device_decide_nothing_measured(copied):
+def test_numerics_of_another_study_are_refused_and_measured_facts_of_another_device_left_out(copied):
     path = copied / "results" / "numerics.json"
     study, found = load_study(copied / "params.yaml"), json.loads(path.read_text())
     recipes = {name: {"recipe": benchmark.recipe} for name, benchmark in study.benchmarks.items()}

@@ -1,4 +1,4 @@
-"""Pages say what the raw records give: whatever else a stranger sends is refused in a sentence."""
+"""Pages show what the raw records give; whatever else a stranger sends is refused with a message."""
 
 import re
 import shutil
@@ -39,7 +39,7 @@ def check(reports: Path) -> None:
     pages.main(Namespace(reports=reports, check=True))
 
 
-def test_an_honest_folder_passes_and_so_does_a_study_that_has_no_page_yet(reports, capsys):
+def test_an_unaltered_folder_passes_as_does_a_study_without_a_page(reports, capsys):
     check(reports)
     assert capsys.readouterr().out.splitlines() == [
         "a-machine: its 18 runs agree with its page",
@@ -77,23 +77,23 @@ def linked(folder: Path) -> None:
     (folder / "README.md").symlink_to("/etc/passwd")
 
 
-BETTER = DAMAGED_RUNS["a record of a better accuracy"]
+BETTER = DAMAGED_RUNS["a record with a better accuracy"]
 # What a stranger does to a study's folder, and what the refusal says.
 HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
     "a better number on the page": (edited("README.md", swap(r"1\.00×", "3.00×")), r"README\.md disagrees with the records: line \d+ is '.*3\.00×.*, and its records give '.*1\.00×"),
     "another figure": (edited("answer.svg", swap("<svg", "<svg onload='alert(1)'")), r"answer\.svg disagrees with the records: line 1 is .*onload"),
-    "a better number on the page over all": (edited("../README.md", swap(r"1\.00×", "3.00×")), r"reports/README\.md disagrees with the records"),
+    "a better number on the overview page": (edited("../README.md", swap(r"1\.00×", "3.00×")), r"reports/README\.md disagrees with the records"),
     "a record that contradicts itself": (in_archive(*BETTER[:2]), "accuracy differs from the 0.999"),
-    "a record of another value": (in_archive(RECORD, within("memory", peak_bytes=2**19)), r"README\.md disagrees with the records"),
-    "a number that is none": (in_archive("results/numerics.json", within("facts", **{"loss_scale.growth_factor": "abc"})), "README|is refused"),
-    "a link for a page": (linked, "does not belong to a published study"),
-    "one more file": (lambda folder: (folder / "more.html").write_text("<script>"), r"more\.html does not belong to a published study"),
-    "a name that no address has": (lambda folder: folder.rename(folder.with_name("a machine")), "its name becomes part of an address"),
+    "a record with another value": (in_archive(RECORD, within("memory", peak_bytes=2**19)), r"README\.md disagrees with the records"),
+    "a text in place of a number": (in_archive("results/numerics.json", within("facts", **{"loss_scale.growth_factor": "abc"})), "README|is refused"),
+    "a link in place of a page": (linked, "does not belong to a published study"),
+    "an additional file": (lambda folder: (folder / "more.html").write_text("<script>"), r"more\.html does not belong to a published study"),
+    "a name that is invalid in an address": (lambda folder: folder.rename(folder.with_name("a machine")), "its name becomes part of an address"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_a_forged_study_is_named_and_the_others_are_checked(reports, case, capsys):
+def test_a_forged_study_is_refused_and_the_others_are_still_checked(reports, case, capsys):
     damage, pattern = HOSTILE[case]
     damage(reports / "a-machine")
     with pytest.raises(InputError, match=pattern) as refused:
@@ -102,7 +102,7 @@ def test_a_forged_study_is_named_and_the_others_are_checked(reports, case, capsy
     assert "b-machine: its 18 runs agree with its page" in capsys.readouterr().out
 
 
-def test_a_strangers_words_stay_words_in_markdown():
+def test_a_strangers_text_is_escaped_in_markdown():
     hostile = "<script>alert(1)</script> [a](javascript:b) ![c](d) `e` *f* _g_ | h\n# i \\ mixed_float16 make repro [0.1, 0.2]"
     found = (
         markdown_environment({"mixed_float16": "mixed_float16"})
@@ -121,7 +121,7 @@ def results(archive, tmp_path_factory) -> Results:
     return recompute(archive, tmp_path_factory.mktemp("results"))
 
 
-def test_the_page_over_all_has_a_row_for_each_batch(results):
+def test_the_overview_page_has_a_row_for_each_batch_size(results):
     small, doubled = places("a-machine", results, "wide")
     batch = small_study().benchmarks["wide"].batch_size
     assert (small.batch_size, doubled.batch_size) == (batch, 2 * batch)
@@ -131,7 +131,7 @@ def test_the_page_over_all_has_a_row_for_each_batch(results):
     assert not any("×" in line for line in small.cells["float32"])
 
 
-def test_one_verdict_for_each_claim_and_where_studies_differ_each_names_its_own(results):
+def test_the_row_of_a_claim_lists_studies_by_their_verdicts(results):
     first = results.claims.all[0]
 
     def decided(verdict: str) -> Results:
@@ -144,7 +144,7 @@ def test_one_verdict_for_each_claim_and_where_studies_differ_each_names_its_own(
     assert not found.is_finding
 
 
-def test_notes_and_a_study_that_is_not_finished_are_on_its_page(copied, tmp_path):
+def test_a_page_shows_notes_and_that_its_study_is_unfinished(copied, tmp_path):
     params = (copied / "params.yaml").read_text()
     (copied / "params.yaml").write_text(params.replace("notes: []", "notes: [The card was <hot>.]"))
     shutil.rmtree(copied / "runs/wide/mixed_2x/seed-2")
@@ -155,7 +155,7 @@ def test_notes_and_a_study_that_is_not_finished_are_on_its_page(copied, tmp_path
     assert "- Runs: 17 completed of 18 planned." in page
 
 
-def test_a_figure_is_read_on_a_light_and_on_a_dark_page(published):
+def test_a_figure_is_readable_on_a_light_and_on_a_dark_page(published):
     figure = (published / "a-machine/answer.svg").read_text()
     assert "@media (prefers-color-scheme: dark)" in figure
     background, *others = re.findall(r'<path d="([^"]*)" style="fill: var\(--paper\)', figure)

@@ -15,7 +15,7 @@ from pipeline.publication.crate import PROFILE, publish
 from stages import publish as stage
 
 
-def test_the_library_reads_it_back(archive, tmp_path):
+def test_the_rocrate_library_reads_an_archive_back(archive, tmp_path):
     with zipfile.ZipFile(archive) as file:
         file.extractall(tmp_path)
     read = ROCrate(tmp_path)
@@ -27,12 +27,12 @@ def test_the_library_reads_it_back(archive, tmp_path):
     assert action["instrument"].id.startswith("https://archive.softwareheritage.org/swh:1:")
 
 
-def test_the_same_study_gives_the_same_bytes(rendered, archive, tmp_path):
+def test_the_same_study_gives_an_identical_archive(rendered, archive, tmp_path):
     publish(rendered, tmp_path / "again.zip")
     assert (tmp_path / "again.zip").read_bytes() == archive.read_bytes()
 
 
-def test_an_archive_has_the_raw_records_of_its_study_alone(copied, archive, tmp_path):
+def test_an_archive_contains_only_the_raw_records_of_its_study(copied, archive, tmp_path):
     shutil.copytree(copied / "runs/wide", copied / "runs/of_an_earlier_study")
     (copied / "runs/wide/mixed/seed-1/left_out.json").write_text("of an earlier stage")
     (copied / "results/secret.key").write_text("not to be published")
@@ -60,7 +60,7 @@ def test_a_study_that_cannot_be_recomputed_is_not_published(copied, monkeypatch)
     monkeypatch.chdir(copied)
     with pytest.raises(InputError, match="its name becomes part of an address"):
         stage.main(Namespace(to=Path("a b")))
-    name, edit, pattern = DAMAGED_RUNS["a record of a better accuracy"]
+    name, edit, pattern = DAMAGED_RUNS["a record with a better accuracy"]
     (copied / name).write_bytes(edit((copied / name).read_bytes()))
     with pytest.raises(InputError, match=pattern):
         stage.main(Namespace(to=Path("mine")))

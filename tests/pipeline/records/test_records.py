@@ -10,7 +10,7 @@ from pipeline.study.schema import RunKey
 KEY = RunKey("wide", "float32", 0)
 
 
-def test_a_record_of_an_older_version_says_so(tmp_path):
+def test_a_record_of_an_older_version_is_refused(tmp_path):
     write_small_run(tmp_path, planned_record(KEY), 1.0)
     path = tmp_path / KEY.directory / "record.json"
     values = json.loads(path.read_text())
@@ -19,7 +19,7 @@ def test_a_record_of_an_older_version_says_so(tmp_path):
         finished_runs.read_record(KEY, tmp_path)
 
 
-def test_a_record_in_the_place_of_another_is_refused(tmp_path):
+def test_a_record_in_the_folder_of_another_run_is_refused(tmp_path):
     write_small_run(tmp_path, planned_record(KEY), 1.0)
     other = RunKey("wide", "float32", 1)
     (tmp_path / KEY.directory).rename(tmp_path / other.directory)
@@ -27,7 +27,7 @@ def test_a_record_in_the_place_of_another_is_refused(tmp_path):
         finished_runs.read_record(other, tmp_path)
 
 
-def test_the_predictions_of_a_run_are_read(tmp_path):
+def test_predictions_are_read_and_are_empty_for_a_failed_run(tmp_path):
     record = planned_record(KEY, scores={"test_accuracy": 0.25})
     write_small_run(tmp_path, record, 1.0)
     predicted = finished_runs.read_predictions(record, tmp_path)

@@ -106,24 +106,24 @@ def advised(*asked) -> list:
         ({"mixed_bfloat16": NO_SPEED | NO_ACCURACY}, []),
     ],
 )
-def test_the_advice_says_what_is_known_and_nothing_else(cells, codes):
+def test_the_advice_says_only_what_is_known(cells, codes):
     assert advised(study(*cells), found(**cells)) == codes
 
 
 @pytest.mark.parametrize("control", [{"difference_pp": Estimate(-6.0, -13.0, 1.0)}, NO_ACCURACY])
-def test_nothing_is_recommended_if_the_tests_did_not_find_the_control(control):
+def test_nothing_is_recommended_if_the_control_was_not_detected(control):
     tables = found(control=control, mixed_bfloat16=ACCURATE | fast(1.2, 1.6))
     assert advised(study("mixed_bfloat16"), tables) == ["faster", "accuracy.loss"]
 
 
-def test_what_is_open_is_said_of_all_policies_together_with_the_seeds_that_would_decide():
+def test_one_sentence_names_all_undecided_policies_and_the_seeds_that_would_decide():
     *_, said = recommend(study(*BOTH), found(mixed_float16=OPEN, mixed_bfloat16=OPEN | {"num_seeds_needed": 9}), "wide")
     assert sentence(said).endswith(
         "Whether mixed_float16 and mixed_bfloat16 lose less than 1 point is open; about 12 and 9 seeds would decide."
     )
 
 
-def test_an_accurate_policy_is_advised_before_a_faster_one_and_two_alike_together():
+def test_an_accurate_policy_is_preferred_to_a_faster_one_and_equals_are_recommended_together():
     accurate, other = ACCURATE | fast(1.2, 1.4), OPEN | fast(1.8, 2.2)
     (use, accuracy) = recommend(study(*BOTH), found(mixed_float16=other, mixed_bfloat16=accurate), "wide")
     assert (use.code, use.numbers["candidates"]) == ("advice.use", ["mixed_bfloat16"])
@@ -137,7 +137,7 @@ def test_an_accurate_policy_is_advised_before_a_faster_one_and_two_alike_togethe
     assert one.numbers["candidates"] == ["mixed_bfloat16"]
 
 
-def test_every_policy_has_a_colour_of_its_own():
+def test_every_policy_has_its_own_colour():
     assert len({policy.colour for policy in POLICIES.values()}) == len(POLICIES)
 
 
@@ -149,7 +149,7 @@ def test_every_policy_has_a_colour_of_its_own():
         {"policy": "mixed_bfloat16", "batch_multiplier": 1, "loop": "custom"},
     ],
 )
-def test_only_variants_that_differ_by_policy_alone_are_recommended(variant):
+def test_only_variants_that_differ_in_policy_alone_are_recommended(variant):
     variants = {"float32": {"policy": "float32", "batch_multiplier": 1}, "other": variant}
     assert advised(small_study(variants=variants), found(other=ACCURATE | fast(1.5, 2.0))) == []
 
@@ -160,7 +160,7 @@ def test_the_advice_gives_the_interval_of_the_fastest_policy():
     assert (said.numbers["fastest"].low, said.numbers["fastest"].high) == (0.95, 1.3)
 
 
-def test_other_work_that_spoils_the_speeds_is_said_with_what_to_do():
+def test_the_report_says_what_to_do_when_other_work_spoils_the_speeds():
     busy = study("mixed_bfloat16")
     cells = ACCURATE | fast(1.2, 1.6)
     assert advised(busy, found(mixed_bfloat16=cells | {"other_cpu_share": 0.5})) == ["use", "busy"]
@@ -182,7 +182,7 @@ def test_advice_and_rows_are_relative_to_tf32_on_a_gpu_that_has_it():
     assert rows[2].speed.value == pytest.approx(5.7, abs=0.01)
 
 
-def test_rows_go_from_policy_to_policy_in_blocks_of_one_batch():
+def test_rows_are_grouped_by_batch_size_and_ordered_by_policy():
     variants = {
         "pure": {"policy": "float16", "batch_multiplier": 1},
         "custom": {"policy": "float32", "batch_multiplier": 1, "loop": "custom"},
@@ -203,8 +203,8 @@ def test_rows_go_from_policy_to_policy_in_blocks_of_one_batch():
     assert not any(row.is_known for row in rows)
 
 
-def test_a_row_has_what_is_known_and_no_more():
-    """A difference without an interval is none; memory without turns is the median of whole runs."""
+def test_a_row_shows_only_what_is_known():
+    """A difference without an interval is left out; without turns, memory is the median of whole runs."""
     cells = fast(1.2, 1.6) | {"difference_pp": Estimate(-0.1), "num_seeds": 3}
     tables = found(mixed_bfloat16=cells | {"candidate_step_seconds": 0.01})
     runs = [
@@ -233,7 +233,7 @@ def test_a_row_has_what_is_known_and_no_more():
         (NO_SPEED | NO_ACCURACY, []),
     ],
 )
-def test_a_table_has_the_columns_of_what_is_known(cells, shown):
+def test_a_table_shows_only_columns_with_known_values(cells, shown):
     row = variant_rows(study("mixed_bfloat16"), found(mixed_bfloat16=cells)._replace(runs=[]), "wide")[1]
     assert (columns([row]), row.is_known) == (shown, bool(shown))
 
@@ -256,7 +256,7 @@ FAILED = {"diverged": 0, "out_of_memory": 0, "too_slow": 0, "num_runs": 3, "wher
         ({}, {"kernels": "oneDNN"}, {"note.kernels": {"kernels": ["oneDNN"], "theirs": ["Eigen"]}}),
     ],
 )
-def test_a_row_notes_what_its_numbers_do_not_say(cells, runs, numbers):
+def test_notes_explain_what_the_numbers_of_a_row_do_not_show(cells, runs, numbers):
     made = [run("mixed_bfloat16", seed, **{"kernels": "Eigen"} | runs) for seed in range(3)]
     made += [run("float32", seed, kernels="Eigen") for seed in range(3)]
     row = variant_rows(study("mixed_bfloat16"), found(mixed_bfloat16=cells)._replace(runs=made), "wide")[1]
@@ -264,7 +264,7 @@ def test_a_row_notes_what_its_numbers_do_not_say(cells, runs, numbers):
     assert bool(row.note) == bool(numbers)
 
 
-def test_a_baseline_that_was_stopped_is_named_and_no_memory_stands_beside_it():
+def test_a_stopped_baseline_is_noted_and_no_memory_is_compared_with_it():
     asked = study("mixed_bfloat16")
     stopped = [run("float32", seed, outcome="too_slow", peak_memory_bytes=2**20) for seed in range(3)]
     made = [run("mixed_bfloat16", seed, peak_memory_bytes=2**21) for seed in range(3)]
@@ -279,7 +279,7 @@ def test_a_baseline_that_was_stopped_is_named_and_no_memory_stands_beside_it():
     assert advised(asked, tables._replace(runs=[*made, *by_chance])) == []
 
 
-def test_seeds_that_all_start_from_the_same_weights_are_said_to_differ_by_data_order_alone():
+def test_the_advice_says_so_if_all_seeds_start_from_the_same_weights():
     asked, tables = study("mixed_bfloat16"), found(mixed_bfloat16=ACCURATE | fast(1.2, 1.6))
     for digests, more in ((["a", "b", "c"], []), (["a", "a", "a"], ["same_start"])):
         for row in tables.runs:
@@ -287,7 +287,7 @@ def test_seeds_that_all_start_from_the_same_weights_are_said_to_differ_by_data_o
         assert advised(asked, tables) == ["use", *more]
 
 
-def test_a_row_notes_that_it_is_a_control_and_is_timed_as_another():
+def test_a_control_is_noted_with_the_variant_that_is_timed_for_it():
     variants = {"float32": {"policy": "float32", "batch_multiplier": 1}}
     variants["slow"] = variants["float32"] | {"learning_rate_multiplier": 0.5}
     settings = small_study().comparison.model_copy(update={"must_differ": ["slow"]})
@@ -297,13 +297,13 @@ def test_a_row_notes_that_it_is_a_control_and_is_timed_as_another():
 
 
 @pytest.mark.parametrize(("capability", "is_emulated"), [(8.0, True), (8.9, False)])
-def test_a_format_that_the_hardware_emulates_is_said_to_be(capability, is_emulated):
+def test_an_emulated_format_is_noted(capability, is_emulated):
     tables = found(Hardware("nvidia_gpu", "Example GPU", capability), float8=ACCURATE | fast(1.2, 1.6))
     row = next(row for row in variant_rows(study("float8"), tables, "wide") if row.name == "float8")
     assert row.notes == [Said("note.emulated")] * is_emulated
 
 
-def test_the_share_of_peak_is_known_where_operations_and_peak_are():
+def test_the_share_of_peak_needs_a_known_operation_count_and_peak():
     """The notebooks' dense network at batch 8,192: 0.932 TFLOP a step. In 21.4 ms that is 65 % of 67 TFLOP/s."""
     of_study = small_study()
     dense = of_study.benchmarks["wide"].model_copy(update={"batch_size": 8192})
@@ -319,7 +319,7 @@ def test_the_share_of_peak_is_known_where_operations_and_peak_are():
     assert share_of_peak(dense.model_copy(update={"dataset": "cifar10"}), float32, timed, 0.1) is None
 
 
-def test_time_that_goes_into_memory_given_back_is_said_with_what_would_keep_it():
+def test_the_advice_says_how_to_avoid_time_lost_in_returning_memory():
     cells = ACCURATE | fast(1.2, 1.6)
     (_, said) = recommend(
         study(*BOTH), found(mixed_float16=cells, mixed_bfloat16=cells | {"candidate_kernel_share": 0.6}), "wide"

@@ -40,7 +40,7 @@ def test_the_report_is_one_file_that_loads_nothing(rendered):
     assert set(re.findall(r'href="#([^"]+)"', html)) <= set(identifiers)
 
 
-def test_numerics_made_without_tensorflow_leave_out_the_split(found):
+def test_a_report_of_numerics_without_tensorflow_leaves_out_the_notebooks_split(found):
     lacking = {name: value for name, value in found.numerics["facts"].items() if name != SPLIT}
     told, without = (
         parts(found._replace(numerics=found.numerics | {"facts": facts}))("arithmetic")
@@ -49,11 +49,11 @@ def test_numerics_made_without_tensorflow_leave_out_the_split(found):
     assert ("10,000 validation images" in told, "10,000 validation images" in without) == (True, False)
 
 
-def test_a_study_without_numerics_says_nothing_of_arithmetic(found):
+def test_a_report_without_numerics_has_no_section_on_arithmetic(found):
     assert "<section" not in parts(found._replace(numerics=None))("arithmetic")
 
 
-def test_the_report_shows_what_would_turn_or_hide_its_words(found):
+def test_the_report_escapes_characters_that_would_reorder_or_hide_text(found):
     environment = found.environments[0] | {
         "cpu": "AMD \u202eCPYE\u202c <9654>\x1b[2J",
         "packages": {"ke\u200bras": "3"},
@@ -63,7 +63,7 @@ def test_the_report_shows_what_would_turn_or_hide_its_words(found):
     assert "ke\\u200bras</code> 3" in text
 
 
-def test_the_executed_notebook_is_there_to_explore(rendered):
+def test_the_executed_notebook_shows_data_frames_and_charts(rendered):
     """Each benchmark's table is a data frame, there are charts, and the report is one cell of many."""
     text = (rendered / "results" / "report.ipynb").read_text()
     cells = {cell.id: cell for cell in nbformat.reads(text, as_version=4).cells}
@@ -76,8 +76,8 @@ def test_the_executed_notebook_is_there_to_explore(rendered):
     assert [name for name in cells if "<section " in str(cells[name].get("outputs"))] == ["report"]
 
 
-def test_the_executed_notebook_is_edited_and_run_again(copied):
-    """From the folder where it lies, as an editor runs it; what an edit prints is a number of the results."""
+def test_the_executed_notebook_can_be_edited_and_run_again(copied):
+    """In its own folder, as an editor runs it. The edit prints numbers from the results."""
     path = copied / "results" / "report.ipynb"
     notebook = nbformat.read(path, as_version=4)
     edit = "fast = tables['wide'].query('speed >= 0')\nprint(len(fast), round(runs['test_accuracy'].mean(), 3))"
@@ -90,7 +90,7 @@ def test_the_executed_notebook_is_edited_and_run_again(copied):
     assert edited.outputs[0].text == f"{len(small_study().variants_of('wide')) - 1} 0.91\n"
 
 
-def test_the_status_has_the_advice_and_the_counts(rendered):
+def test_the_status_contains_the_advice_and_the_counts_of_runs_and_verdicts(rendered):
     status = json.loads((rendered / "results" / "status.json").read_text())
     assert status["exit_code"] == 0
     assert status["runs"] == {"completed": 18}
@@ -98,7 +98,7 @@ def test_the_status_has_the_advice_and_the_counts(rendered):
     assert status["advice"]["wide"].startswith("Stay with float32: ")
 
 
-def test_a_terminal_shows_a_table_and_why_runs_diverged(copied, monkeypatch, capsys):
+def test_the_summary_shows_a_table_and_why_runs_diverged(copied, monkeypatch, capsys):
     for seed in range(3):
         failed = planned_record(RunKey("wide", "mixed", seed), outcome="diverged", num_epochs=0)
         write_small_run(copied, changed(failed, first_not_finite="the output of attend"))
@@ -111,8 +111,8 @@ def test_a_terminal_shows_a_table_and_why_runs_diverged(copied, monkeypatch, cap
     assert re.search(r"^variant +test accuracy, % +step, ms +speed +memory, MiB\n[^\n]+\nfloat32 +91.00 ", printed)
 
 
-def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, capsys):
-    """Runs out of memory, times that do not count, and batches that were measured all the same."""
+def test_a_study_with_many_failures_still_renders(copied, monkeypatch, capsys):
+    """Runs and speeds that ran out of memory, and times that do not count."""
     for seed in range(3):
         key = RunKey("wide", "mixed_2x", seed)
         failed = planned_record(key, outcome="out_of_memory", num_epochs=0)
@@ -137,7 +137,7 @@ def test_a_study_in_which_much_went_wrong_still_renders(copied, monkeypatch, cap
         assert text in html
 
 
-def test_a_study_without_a_completed_run_says_so_and_draws_no_empty_chart(copied):
+def test_a_report_without_a_completed_run_says_so_and_draws_no_empty_chart(copied):
     for key in small_study().runs():
         failed = planned_record(key, outcome="diverged", num_epochs=0)
         write_small_run(copied, failed)

@@ -1,4 +1,4 @@
-"""Blocks of real training: what a process that trains them answers."""
+"""Blocks of real training, as the process that trains them reports them."""
 
 import keras
 import pytest
@@ -23,7 +23,7 @@ def blocks_of(*tasks, variant: str = "mixed", **recipe):
     return found
 
 
-def test_a_validated_block_predicts_what_an_epoch_validates_in_one_call(monkeypatch):
+def test_a_validated_block_predicts_all_validation_images_in_one_call(monkeypatch):
     calls = []
 
     def scored(model, examples, batch_size):
@@ -44,8 +44,8 @@ def test_a_long_validation_is_timed_on_one_batch(monkeypatch):
     assert [block.num_validation_images for block in blocks] == [0, 3]
 
 
-def test_the_fixed_cost_of_a_partial_validation_is_separated(monkeypatch):
-    """As many batches as take a second if one takes a third of it."""
+def test_the_fixed_cost_of_a_partial_validation_is_recorded_separately(monkeypatch):
+    """One batch takes 0.3 s, so three of them are timed together."""
     monkeypatch.setattr(training._Trainee, "_score", lambda _, examples: 0.1 + 0.1 * len(examples.labels))
     blocks = blocks_of(Task(1), Task(1, True), evaluation_batch_size=2)
     validated = blocks[1]
@@ -53,7 +53,7 @@ def test_the_fixed_cost_of_a_partial_validation_is_separated(monkeypatch):
     assert validated.validation_call_seconds == pytest.approx(0.1)
 
 
-def test_turns_refuse_a_float32_that_is_rounded(monkeypatch):
+def test_turns_refuse_rounded_float32(monkeypatch):
     monkeypatch.setattr(keras.ops, "conv", lambda images, *_, **__: images.round(3))
     with pytest.raises(InputError, match="round float32 to tf32"):
         blocks_of(Task(1), variant="float32")

@@ -1,4 +1,4 @@
-"""Turns: their order, the sizes of blocks and launches, and what becomes of the slow and the failed."""
+"""Turns: their order, the sizes of blocks and launches, and how slow and failed variants are treated."""
 
 import contextlib
 import functools
@@ -27,7 +27,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("num_variants", [1, 2, 3, 4, 5, 8, 9])
-def test_each_stands_in_each_place_and_after_each_other_equally_often(num_variants):
+def test_each_variant_takes_each_place_and_follows_each_other_equally_often(num_variants):
     orders = balanced_orders(num_variants)
     assert all(sorted(order) == list(range(num_variants)) for order in orders)
     for place in range(num_variants):
@@ -88,7 +88,7 @@ class Trainers:
         return take_turns(self.start, VARIANTS, unit, budget_seconds, side_by_side, is_settled, say=lambda _: None)
 
 
-def test_every_launch_starts_all_and_turns_are_interleaved(monkeypatch):
+def test_every_launch_starts_all_variants_and_interleaves_their_turns(monkeypatch):
     trainers = Trainers(monkeypatch)
     found = trainers.measure()
     assert trainers.started == VARIANTS * MIN_LAUNCHES
@@ -101,7 +101,7 @@ def test_every_launch_starts_all_and_turns_are_interleaved(monkeypatch):
     assert [block.place for block in in_turns][:4] == [1, 2, 3, 4]
 
 
-def test_blocks_take_as_long_for_every_variant_in_whole_units_of_what_there_is(monkeypatch):
+def test_blocks_last_equally_long_for_every_variant_in_whole_units_of_steps(monkeypatch):
     def steps_of(**how):
         trainers = Trainers(monkeypatch, speeds={"mixed": 40, "float32_2x": 1})
         blocks = trainers.measure(**how).blocks
@@ -112,12 +112,12 @@ def test_blocks_take_as_long_for_every_variant_in_whole_units_of_what_there_is(m
     assert steps_of(unit=5) == {"float32": 5, REPEAT: 5, "mixed": 10, "float32_2x": 5}
 
 
-def test_short_steps_fill_a_block_too_although_a_call_takes_time_besides(monkeypatch):
+def test_short_steps_fill_a_block_despite_the_overhead_of_a_call(monkeypatch):
     trainers = Trainers(monkeypatch, speeds=dict.fromkeys(VARIANTS, 10_000), call_seconds=0.002)
     assert min(block.wall_seconds for block in trainers.measure().blocks if block.turn) >= 0.9 * BLOCK_SECONDS
 
 
-def test_turns_take_as_long_as_starting_until_the_budget_ends_it_from_the_third_launch_on(monkeypatch):
+def test_turns_take_as_long_as_starting_and_the_budget_ends_them_from_the_third_launch_on(monkeypatch):
     """A launch takes 4.4 s to start, and a turn 0.8 s."""
     found = Trainers(monkeypatch).measure(budget_seconds=50)
     assert {block.launch for block in found.blocks} == {1, 2, 3, 4, 5}
@@ -131,7 +131,7 @@ def test_turns_take_as_long_as_starting_until_the_budget_ends_it_from_the_third_
     assert found.spent_seconds > 90
 
 
-def test_a_launch_that_has_ended_is_not_made_again_after_an_interruption(monkeypatch):
+def test_a_finished_launch_is_not_repeated_after_an_interruption(monkeypatch):
     def interrupted(_: str) -> None:
         raise KeyboardInterrupt
 
@@ -153,8 +153,8 @@ def test_measuring_ends_once_the_intervals_are_narrow_enough(monkeypatch):
     assert found.ended_because == "the intervals are as narrow as asked for"
 
 
-def test_one_process_at_a_time_trains_all_its_blocks(monkeypatch):
-    """The blocks tell which of the two ways it was."""
+def test_processes_that_run_one_at_a_time_train_all_their_blocks_in_a_row(monkeypatch):
+    """The blocks show which of the two ways was taken."""
     found = Trainers(monkeypatch).measure(side_by_side=False)
     assert not found.side_by_side
     runs = [variant for variant, _ in itertools.groupby(block.variant for block in found.blocks)]
@@ -164,8 +164,8 @@ def test_one_process_at_a_time_trains_all_its_blocks(monkeypatch):
     assert read == [True, False, False]
 
 
-def test_every_second_launch_in_a_row_reverses_the_order(monkeypatch):
-    """So a machine that gets slower evenly slows every variant alike, and launches come in twos."""
+def test_every_second_launch_reverses_the_order_if_processes_run_one_at_a_time(monkeypatch):
+    """So a machine that slows down steadily affects every variant alike, and launches come in pairs."""
     found = Trainers(monkeypatch).measure(side_by_side=False, budget_seconds=500)
     num_launches = len({block.launch for block in found.blocks})
     assert num_launches >= 4
@@ -176,7 +176,7 @@ def test_every_second_launch_in_a_row_reverses_the_order(monkeypatch):
     assert len({places[launch, "float32"] for launch in range(1, num_launches + 1)}) == len(VARIANTS)
 
 
-def test_processes_that_do_not_fit_side_by_side_come_one_after_the_other(monkeypatch):
+def test_processes_that_do_not_fit_side_by_side_run_one_after_the_other(monkeypatch):
     trainers = Trainers(monkeypatch)
     monkeypatch.setattr(turns.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 3}))
     found = trainers.measure()
@@ -188,21 +188,21 @@ def test_processes_that_do_not_fit_side_by_side_come_one_after_the_other(monkeyp
 
 
 @pytest.mark.parametrize(("free_bytes", "fit"), [(2**31, False), (2**32, True), (None, False)])
-def test_an_accelerators_free_memory_decides_what_fits(monkeypatch, free_bytes, fit):
-    """Without a driver that tells it, as on a TPU, one process has it alone."""
+def test_free_accelerator_memory_decides_whether_processes_run_side_by_side(monkeypatch, free_bytes, fit):
+    """If no driver reports it, as on a TPU, one process runs at a time."""
     monkeypatch.setattr(turns, "free_gpu_bytes", lambda: free_bytes)
     found = Trainers(monkeypatch, peak_kind="allocator").measure()
     assert found.side_by_side == fit
 
 
-def test_no_kernel_is_chosen_beside_another_process_that_computes(monkeypatch):
+def test_no_process_computes_while_another_chooses_its_kernels(monkeypatch):
     monkeypatch.setattr(turns, "free_gpu_bytes", lambda: 2**40)
     trainers = Trainers(monkeypatch, peak_kind="allocator")
     trainers.measure()
     assert trainers.threads == {threading.get_ident()}  # also in later launches: nothing compiled is kept
 
 
-def test_a_variant_without_memory_beside_others_is_tried_alone(monkeypatch):
+def test_a_variant_that_runs_out_of_memory_beside_others_is_tried_alone(monkeypatch):
     trainers = Trainers(monkeypatch, memory=len(VARIANTS) - 1)
     found = trainers.measure()
     assert not found.side_by_side
@@ -213,7 +213,7 @@ def test_a_variant_without_memory_beside_others_is_tried_alone(monkeypatch):
 
 
 @pytest.mark.parametrize("outcome", ["out_of_memory", "diverged", "too_slow"])
-def test_a_variant_that_fails_takes_no_further_part(monkeypatch, outcome):
+def test_a_failed_variant_takes_no_further_turns(monkeypatch, outcome):
     trainers = Trainers(monkeypatch, {"mixed": outcome})
     found = trainers.measure()
     assert [block.outcome for block in found.blocks if block.variant == "mixed"] == [outcome]
@@ -234,8 +234,8 @@ def test_a_measurement_ends_if_its_baseline_fails(monkeypatch):
 
 @pytest.mark.parametrize("side_by_side", [True, False])
 @pytest.mark.parametrize("seconds", [0.05, 0.7, 10.0])
-def test_a_baseline_however_slow_shares_its_turns_with_every_variant(monkeypatch, side_by_side, seconds):
-    """The variants take a little longer or less than it, and twice and forty times as long."""
+def test_even_a_slow_baseline_shares_its_turns_with_every_variant(monkeypatch, side_by_side, seconds):
+    """The others take about as long as the baseline, twice as long, and forty times as long."""
     speeds = {"float32": 1, REPEAT: 1.04, "mixed": 0.5, "float32_2x": 1 / 40}
     trainers = Trainers(monkeypatch, speeds={name: speed / seconds for name, speed in speeds.items()})
     budget_seconds = 400 * seconds
@@ -256,13 +256,13 @@ def test_a_baseline_however_slow_shares_its_turns_with_every_variant(monkeypatch
 
 
 def test_long_steps_need_fewer_turns(monkeypatch):
-    """Ten seconds each: 80 s of a launch and no more are made anyway."""
+    """At ten seconds a step, two turns of four variants already take 80 s."""
     found = Trainers(monkeypatch, speeds=dict.fromkeys(VARIANTS, 0.1)).measure(budget_seconds=100)
     assert max(block.turn for block in found.blocks) == 2
 
 
-def test_the_baseline_takes_part_in_turns_where_another_variant_stands_before_it(monkeypatch):
-    """It differs in its learning rate alone, and is measured as the baseline is."""
+def test_the_baseline_takes_part_in_turns_even_if_another_variant_comes_first(monkeypatch):
+    """The other variant differs only in its learning rate, so it is not measured itself."""
     values = small_study().model_dump(mode="json")
     first = {"scaled": values["variants"]["float32"] | {"learning_rate_multiplier": 2.0}}
     study = small_study(variants=first | values["variants"])

@@ -1,4 +1,4 @@
-"""The interval of another day: worked by hand, and how often it holds what such machines have."""
+"""The interval for another day: worked out by hand, and how often it holds the truth in simulated sittings."""
 
 import math
 
@@ -12,7 +12,7 @@ from pipeline.statistics.intervals import Estimate
 T_975_6 = 2.446912  # Student's t from a printed table
 
 
-def test_the_interval_of_another_day_by_hand():
+def test_the_interval_for_another_day_matches_a_calculation_by_hand():
     """An error of 0.08 / √4 within, 0.03 from sitting to sitting: 0.05 together."""
     found = on_another_day(LogRatio(0.5, 0.08, 1000, 4), 0.03)
     half = T_975_6 * 0.05
@@ -22,19 +22,19 @@ def test_the_interval_of_another_day_by_hand():
 
 
 def test_the_interval_is_never_narrower_than_the_sittings_own():
-    """One degree of freedom alone."""
+    """With a single degree of freedom."""
     own = LogRatio(0.5, 0.1, 1, 3)
     found = on_another_day(own, 0.06)
     assert (found.low, found.high) == pytest.approx((own.ratio.low, own.ratio.high))
 
 
-def test_a_sitting_without_an_interval_has_none_for_other_days():
+def test_a_sitting_without_an_interval_has_none_for_another_day():
     assert on_another_day(None, 0.06) == Estimate()
     assert on_another_day(LogRatio(0.5, 0.0, 0, 1), 0.06).high is None
     assert on_another_day(LogRatio(0.5, 0.1, 4, 2), 0.06).high is None  # of two launches
 
 
-def test_the_wide_interval_holds_in_95_of_100_sittings_and_a_sittings_own_does_not():
+def test_the_interval_for_another_day_has_95_percent_coverage_and_a_sittings_own_does_not():
     """Three launches of five variants, which vary by 2 % from launch to launch, and by 6.7 % between sittings."""
     rng, held = np.random.default_rng(0), [0, 0]
     for _ in range(2000):

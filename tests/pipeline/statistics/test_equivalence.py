@@ -1,4 +1,4 @@
-"""Variants beside each other, paired or not: by hand, and held against SciPy, statsmodels and simulation."""
+"""Comparisons of variants, paired or not: by hand, and checked against SciPy, statsmodels and simulation."""
 
 import math
 from functools import partial
@@ -32,26 +32,26 @@ T_975_2 = 4.302653  # Student's t with 2 degrees of freedom, from a printed tabl
         ([-2.0, 0.0, 2.0], "inconclusive"),
     ],
 )
-def test_the_four_outcomes(differences, expected):
+def test_p_values_decide_between_four_outcomes(differences, expected):
     found = p_values(paired(differences), 1.0)
     assert outcome(found.within, found.differs) == expected
 
 
-def test_tost_by_hand():
+def test_tost_matches_a_calculation_by_hand():
     """Mean 0, standard error 1/√3, margin 2: t = 2√3, and Student's t with 2 degrees of freedom has a closed form."""
     t = 2 * math.sqrt(3)
     expected = 0.5 - t / (2 * math.sqrt(2 + t * t))
     assert p_values(paired([-1.0, 0.0, 1.0]), 2.0).within == pytest.approx(expected, abs=1e-9)
 
 
-def test_difference_by_hand():
+def test_a_difference_and_its_interval_match_a_calculation_by_hand():
     found = paired([-1.0, 0.0, 1.0])
     error = 1 / math.sqrt(3)
     assert (found.mean, found.beyond(0.0)) == (0.0, 1.0)
     assert found.estimate.low == pytest.approx(-T_975_2 * error, rel=1e-6)
 
 
-def test_a_difference_that_happens_to_repeat_is_no_certainty_and_none_at_all_is():
+def test_a_repeated_difference_gives_no_p_values_unless_it_is_zero():
     """Accuracies come in steps of one example."""
     alike = paired([0.0, 0.0, 0.0])
     assert (p_values(alike, 1.0), alike.estimate) == ((0.0, 1.0, 1.0), Estimate(0.0, 0.0, 0.0))
@@ -62,8 +62,8 @@ def test_a_difference_that_happens_to_repeat_is_no_certainty_and_none_at_all_is(
 
 
 @pytest.mark.parametrize("is_paired", [True, False])
-def test_random_samples_agree_with_scipy_and_statsmodels(is_paired):
-    """Unless they are paired, they are of unequal numbers and spreads."""
+def test_results_for_random_samples_agree_with_scipy_and_statsmodels(is_paired):
+    """Unpaired samples have unequal numbers and spreads."""
     rng, t_test, tost = np.random.default_rng(0), stats.ttest_rel, ttost_paired
     if not is_paired:
         t_test, tost = partial(stats.ttest_ind, equal_var=False), partial(ttost_ind, usevar="unequal")
@@ -82,7 +82,7 @@ def test_random_samples_agree_with_scipy_and_statsmodels(is_paired):
         assert p_values(found, margin, is_one_sided=True).within == pytest.approx(no_worse, rel=1e-7, abs=1e-12)
 
 
-def test_several_candidates_are_adjusted_as_statsmodels_does():
+def test_p_values_of_several_candidates_are_adjusted_as_in_statsmodels():
     rng = np.random.default_rng(2)
     baseline = rng.normal(90, 0.5, 6)
     rows = [p_values(unpaired(baseline, rng.normal(90, 0.5, 5)), 1.0) for _ in range(4)]
@@ -91,7 +91,7 @@ def test_several_candidates_are_adjusted_as_statsmodels_does():
         assert adjusted[:, column] == pytest.approx(multipletests(values, method="holm")[1])
 
 
-def test_too_few_or_equal_runs_decide_only_what_they_can():
+def test_too_few_or_constant_runs_give_no_p_values_unless_all_are_equal():
     same, other, few = np.full(3, 90.0), np.full(3, 91.0), np.array([90.0, 91.0])
     assert p_values(unpaired(same, same), 0.5) == (0.0, 1.0, 1.0)
     for pair in ((same, other), (same, few), (few, same), (few, few[:0])):
@@ -101,7 +101,7 @@ def test_too_few_or_equal_runs_decide_only_what_they_can():
     assert math.isnan(unpaired(same, few[:0]).mean)
 
 
-def test_a_ratio_is_the_exponent_of_its_logarithms():
+def test_the_interval_of_a_ratio_is_the_exponential_of_that_of_its_logarithm():
     found = unpaired(np.log([1.0, 1.1, 0.9]), np.log([2.0, 2.2, 1.8, 2.1])).estimate.mapped(math.exp)
     test = stats.ttest_ind(np.log([2.0, 2.2, 1.8, 2.1]), np.log([1.0, 1.1, 0.9]), equal_var=False)
     assert (found.low, found.high) == pytest.approx(tuple(np.exp(test.confidence_interval(0.95))))
@@ -109,7 +109,7 @@ def test_a_ratio_is_the_exponent_of_its_logarithms():
 
 
 @pytest.mark.parametrize(("spread", "error"), [(0.1, 0.025), (50.0, 0.05)])
-def test_a_difference_at_the_margin_is_rarely_called_beyond(spread, error):
+def test_a_difference_at_the_margin_is_rarely_called_beyond_it(spread, error):
     """Half of 5 % where the spread is small; 5 % where a mean may lie beyond either end of the margin."""
     values = np.random.default_rng(4).normal(1.0, spread, (4000, 5))
     found = np.mean([p_values(paired(of_study), 1.0).beyond < 0.05 for of_study in values])
@@ -117,7 +117,7 @@ def test_a_difference_at_the_margin_is_rarely_called_beyond(spread, error):
 
 
 @pytest.mark.parametrize("num_candidates", [1, 2, 3])
-def test_the_bound_of_a_loss_is_that_of_a_one_sided_t_test_and_agrees_with_its_p_value(num_candidates):
+def test_the_bound_on_a_loss_matches_a_one_sided_t_test_and_its_p_value(num_candidates):
     rng, margin = np.random.default_rng(6), 1.0
     for _ in range(60):
         differences = rng.normal(rng.normal(-0.3, 0.6), rng.uniform(0.1, 1.5), rng.integers(3, 20))
@@ -133,7 +133,7 @@ def test_the_bound_of_a_loss_is_that_of_a_one_sided_t_test_and_agrees_with_its_p
 @pytest.mark.parametrize("is_one_sided", [True, False])
 @pytest.mark.parametrize("num_candidates", [1, 2])
 @pytest.mark.parametrize(("spread", "margin"), [(0.7, 1.0), (0.2, 0.2), (1.4, 1.0), (0.5, 1.0)])
-def test_as_many_seeds_as_are_planned_have_a_power_of_90_percent(spread, margin, num_candidates, is_one_sided):
+def test_the_suggested_number_of_seeds_has_a_power_of_90_percent(spread, margin, num_candidates, is_one_sided):
     """The exact power comes from the noncentral t distribution. The textbook's number may be short by one seed."""
     num_seeds = num_seeds_needed(spread, margin, num_candidates, is_one_sided)
     assert num_seeds
@@ -147,6 +147,6 @@ def test_as_many_seeds_as_are_planned_have_a_power_of_90_percent(spread, margin,
     assert num_seeds <= 4 or power(num_seeds - 2) < 0.9
 
 
-def test_more_seeds_than_anybody_makes_are_not_suggested():
+def test_an_impractical_number_of_seeds_is_not_suggested():
     assert num_seeds_needed(50.0, 1.0, 1, is_one_sided=True) is None
     assert num_seeds_needed(1e-6, 1.0, 1, is_one_sided=True) == 3

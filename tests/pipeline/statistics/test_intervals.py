@@ -8,7 +8,7 @@ from statsmodels.stats.proportion import proportion_confint
 from pipeline.statistics import intervals
 
 
-def test_a_memory_that_repeats_has_an_interval_of_one_point():
+def test_equal_values_have_an_interval_of_zero_width():
     assert intervals.mean([2.0, 2.0, 2.0]) == intervals.one_more([2.0, 2.0, 2.0]) == intervals.Estimate(2.0, 2.0, 2.0)
 
 
@@ -20,7 +20,7 @@ def test_too_few_seeds_give_no_interval(num_seeds):
 
 
 @pytest.mark.parametrize("num_seeds", [3, 5, 10])
-def test_means_and_new_values_agree_with_a_regression_on_a_constant(num_seeds):
+def test_intervals_of_means_and_new_values_agree_with_a_regression_on_a_constant(num_seeds):
     values = np.random.default_rng(num_seeds).normal(2.0, 1.0, num_seeds)
     frame = sm.OLS(values, np.ones(num_seeds)).fit().get_prediction([1.0]).summary_frame(alpha=0.05)
     result = intervals.mean(values)
@@ -31,13 +31,13 @@ def test_means_and_new_values_agree_with_a_regression_on_a_constant(num_seeds):
     assert (new.low, new.high) == pytest.approx(expected, abs=1e-9)
 
 
-def test_a_proportion_by_hand():
+def test_the_interval_of_a_proportion_matches_a_calculation_by_hand():
     """None of three: the upper limit solves (1 − p)³ = 0.025."""
     result = intervals.proportion(0, 3)
     assert (result.low, result.high) == (0.0, pytest.approx(1 - 0.025 ** (1 / 3), abs=1e-9))
 
 
-def test_proportions_agree_with_another_library():
+def test_intervals_of_proportions_agree_with_statsmodels():
     for total in (1, 3, 5, 20):
         for count in range(total + 1):
             expected = proportion_confint(count, total, alpha=0.05, method="beta")
@@ -45,11 +45,11 @@ def test_proportions_agree_with_another_library():
             assert (result.low, result.high) == pytest.approx(tuple(expected), abs=1e-9)
 
 
-def test_holm_by_hand():
+def test_holms_adjustment_matches_a_calculation_by_hand():
     """The smallest of four counts four times, the next three times, and none falls below the one before it."""
     assert intervals.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert intervals.holm([0.9, 0.8]) == [1.0, 1.0]
 
 
-def test_holm_counts_a_comparison_that_could_not_be_made():
+def test_holms_adjustment_counts_comparisons_that_could_not_be_made():
     assert intervals.holm([None, 0.01, None, 0.02]) == [None, pytest.approx(0.04), None, pytest.approx(0.06)]

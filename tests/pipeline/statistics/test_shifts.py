@@ -1,4 +1,4 @@
-"""A campaign beside its baseline: bands worked by hand, and how often they alarm where nothing has changed."""
+"""A campaign against its baseline: bands worked out by hand, and how often they give a false alarm."""
 
 import math
 
@@ -28,13 +28,13 @@ PINNED = [[mean - 0.5, mean + 0.5] for mean in (0.0, 1.0, 2.0)]
         (PINNED, [1.0], 0.0, T * math.sqrt(4 / 3 + 0.25), None),
     ],
 )
-def test_the_band_by_hand(baseline, fresh, negligible, allowed, direction):
+def test_a_band_matches_a_calculation_by_hand(baseline, fresh, negligible, allowed, direction):
     found = shift(baseline, fresh, negligible)
     assert found.allowed == pytest.approx(allowed, rel=1e-4)
     assert (found.baseline, found.direction) == (pytest.approx(np.mean(baseline)), direction)
 
 
-def test_equal_values_leave_a_band_as_wide_as_their_rounding():
+def test_equal_values_give_a_band_as_wide_as_their_rounding():
     """One of 200 images is half a point; s = 0.5/√12 of three equal seeds, and of means of three seeds 1/√3 of that."""
     by_hand = T * 0.5 / math.sqrt(12) * math.sqrt(1 / 2 + 1 / 3)
     found = shift([[90.0, 90.0, 90.0]], [90.5, 90.5], 0.0, unit=0.5)
@@ -50,8 +50,8 @@ def test_too_few_values_give_no_band():
     assert shift([], [5.0], 0.0) is None
 
 
-def test_false_alarms_are_as_rare_as_the_band_says():
-    """1 % warn and next to none is confirmed, where seeds are all that varies; one pinned campaign can't see more."""
+def test_false_alarms_are_as_rare_as_the_band_promises():
+    """If only seeds vary, 1 % give a warning and almost none is confirmed. One pinned campaign can't show more."""
     found = rates(np.random.default_rng(0), num_seeds=5, num_pinned=1, between=0.0, moved=0.0, num_histories=4000)
     assert 0.005 < found["warned"] < 0.016
     assert found["confirmed"] < 0.005
@@ -62,7 +62,7 @@ def test_false_alarms_are_as_rare_as_the_band_says():
     assert sum(found.direction is not None for found in fewer) <= 25
 
 
-def test_a_band_of_launches_by_hand():
+def test_a_band_from_launches_matches_a_calculation_by_hand():
     """Two launches of three variants; residuals ±0.01 and ∓0.005: 2 degrees of freedom, t(.995, 2) = 9.925."""
     pinned, weights = np.array([[0.0, 0.12, 0.1], [0.0, 0.08, 0.1]]), np.array([-1.0, 1.0, 0.0])
     residuals = pinned - pinned.mean(axis=0) - pinned.mean(axis=1, keepdims=True) + pinned.mean()
@@ -84,11 +84,11 @@ def test_a_band_of_launches_by_hand():
         ((5, 5), (5, 5), None),
     ],
 )
-def test_the_band_of_shares_by_hand(baseline, fresh, direction):
+def test_a_band_of_shares_matches_a_calculation_by_hand(baseline, fresh, direction):
     found = shift_of_shares(baseline, fresh)
     assert (found.mean, found.baseline) == (fresh[0] / fresh[1], baseline[0] / baseline[1])
     assert found.direction == direction
 
 
-def test_no_runs_have_no_band():
+def test_shares_of_no_runs_give_no_band():
     assert shift_of_shares((0, 0), (1, 1)) is shift_of_shares((1, 1), (0, 0)) is None

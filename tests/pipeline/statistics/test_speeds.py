@@ -13,8 +13,8 @@ from pipeline.statistics.contrasts import contrast, launch_effects, launch_sprea
 from pipeline.statistics.speeds import ONE, speeds_of
 
 
-def test_an_epoch_pays_once_for_a_call_of_prediction():
-    """A call of 20 ms and 1 ms an image, by what it does and by two calls of fewer images."""
+def test_an_epoch_counts_the_fixed_cost_of_a_prediction_call_once():
+    """A call costs 20 ms and 1 ms an image, measured whole or by two calls with fewer images."""
     whole = Block(
         outcome="completed",
         num_steps=1,
@@ -42,7 +42,7 @@ def test_a_single_slow_block_does_not_move_the_median():
     assert launch_effects(log_seconds)[:, 1] == pytest.approx(-math.log(2))
 
 
-def test_the_interval_rests_on_how_launches_differ():
+def test_the_interval_follows_from_differences_between_launches():
     """Worked by hand: residuals ±0.01 in two of three launches of two variants, two degrees of freedom, t = 4.303."""
     effects = np.array([[0.0, -0.48], [0.0, -0.52], [0.0, -0.5]])
     spread, freedom = launch_spread(effects)
@@ -55,7 +55,7 @@ def test_the_interval_rests_on_how_launches_differ():
     assert speeds.log_speedup("mixed", "mixed") == ONE  # two that are measured as one
 
 
-def test_speed_has_an_interval_from_three_launches_on_and_memory_from_two():
+def test_speed_needs_three_launches_for_an_interval_and_memory_two():
     blocks = timed_blocks(small_study(), "wide", {}, spread=0.01)
     of_two, of_three = (
         speeds_of(small_study(), "wide", [block for block in blocks if block.launch <= number]) for number in (2, 3)
@@ -68,7 +68,7 @@ def test_speed_has_an_interval_from_three_launches_on_and_memory_from_two():
         assert speeds.memory_ratio("float32", "mixed").high is not None
 
 
-def test_a_block_beside_another_process_on_the_gpu_tells_nothing_of_speed():
+def test_blocks_beside_another_gpu_process_do_not_count_for_speed():
     study = small_study()
     blocks = timed_blocks(study, "wide", {}, spread=0.01)
     shared = [
@@ -103,7 +103,7 @@ def blocks_with(study, changes, num_launches=4):
 
 
 @pytest.mark.parametrize(("varies_by", "settled"), [(0.0, True), (0.4, False)])
-def test_a_measurement_settles_where_every_interval_is_narrow(varies_by, settled):
+def test_a_measurement_settles_once_every_interval_is_narrow(varies_by, settled):
     study = small_study()
     blocks = blocks_with(study, {"mixed": lambda launch: 4.0 * math.exp(varies_by * (-1) ** launch / 2)})
     assert is_settled(study, "wide", blocks) is settled
@@ -116,13 +116,13 @@ def test_a_measurement_does_not_settle_before_its_fourth_launch():
     assert [is_settled(study, "wide", blocks_with(study, {}, number)) for number in (2, 3, 4)] == [False, False, True]
 
 
-def test_the_baseline_over_itself_stands_for_variants_that_are_not_there():
+def test_the_repeated_baseline_stands_in_for_missing_variants():
     study = small_study()
     blocks = [block for block in blocks_with(study, {}) if block.variant in ("float32", REPEAT)]
     assert half_width(speeds_of(study, "wide", blocks)) < 0.05
 
 
-def test_memory_is_not_that_of_a_launch_that_compiled_what_others_found():
+def test_memory_leaves_out_launches_that_compiled_for_the_others():
     study = small_study()
     blocks = [
         block.model_copy(update={"peak_memory_bytes": size * (3 if block.launch == 1 else 1)})

@@ -63,14 +63,14 @@ def edit(path: str, text: str) -> None:
     Path(path).write_text(Path(path).read_text() + text)
 
 
-def test_a_new_seed_is_made_alone_and_a_variant_that_goes_makes_nothing():
+def test_a_new_seed_needs_only_its_own_runs_and_a_removed_variant_needs_none():
     make_all(study())
     assert {key.seed for key in missing_runs(study(seeds=[0, 7]))} == {7}
     variants = {name: values for name, values in VALUES["variants"].items() if name != "mixed_bfloat16"}
     assert missing_runs(study(variants=variants)) == []
 
 
-def test_a_variant_that_another_benchmark_gets_is_made_there_alone():
+def test_a_variant_added_to_another_benchmark_needs_runs_only_there():
     make_all(study())
     more = VALUES["variants"]["planted_loss"] | {"benchmarks": ["mnist_dense_256", "mnist_dense"]}
     assert missing_runs(study(variants=VALUES["variants"] | {"planted_loss": more})) == [
@@ -78,7 +78,7 @@ def test_a_variant_that_another_benchmark_gets_is_made_there_alone():
     ]
 
 
-def test_a_changed_recipe_makes_its_own_benchmark_again_and_a_changed_variant_itself():
+def test_a_changed_recipe_or_variant_repeats_only_its_own_runs():
     make_all(study())
     recipe = VALUES["benchmarks"]["mnist_dense"] | {"num_epochs": 3}
     again = missing_runs(study(benchmarks=VALUES["benchmarks"] | {"mnist_dense": recipe}))
@@ -89,7 +89,7 @@ def test_a_changed_recipe_makes_its_own_benchmark_again_and_a_changed_variant_it
     ]
 
 
-def test_the_forecast_counts_what_edited_code_makes_again_once_the_data_are_there():
+def test_the_forecast_counts_the_runs_that_edited_code_repeats_if_the_data_are_present():
     def num_missing() -> int:
         return forecast(study(), on_cpu=False).numbers["num_missing"]
 
@@ -101,14 +101,14 @@ def test_the_forecast_counts_what_edited_code_makes_again_once_the_data_are_ther
     assert num_missing() == 0
 
 
-def test_settings_that_decide_no_run_make_nothing_again():
+def test_settings_that_affect_no_run_repeat_nothing():
     make_all(study())
     margins = dict.fromkeys(VALUES["comparison"]["margin_pp"], 0.125)
     other = {"comparison": VALUES["comparison"] | {"margin_pp": margins}, "max_run_seconds": 100.0}
     assert missing_runs(study(**other, description="in other words")) == []
 
 
-def test_a_stopped_run_is_tried_again_once_and_then_counts_under_its_own_limit_alone():
+def test_a_stopped_run_is_retried_once_and_then_counts_only_under_its_own_limit():
     def stopped(num_stops: int) -> None:
         for key, of in of_runs(study(), "mnist_dense").items():
             text = json.dumps({"outcome": "too_slow", "times": {"max_run_seconds": 120.0, "num_stops": num_stops}})
@@ -122,7 +122,7 @@ def test_a_stopped_run_is_tried_again_once_and_then_counts_under_its_own_limit_a
     assert benchmarks_of(missing_runs(study(max_run_seconds=240.0))) == {"mnist_dense"}
 
 
-def test_runs_and_speeds_that_another_study_made_are_told_from_those_of_this_one():
+def test_runs_and_speeds_of_another_study_are_recognised():
     make_all(study())
     assert made_otherwise(study()) == ([], [])
     faster = VALUES["benchmarks"]["mnist_dense_256"]["optimizer"] | {"learning_rate": 0.5}
@@ -137,7 +137,7 @@ def test_runs_and_speeds_that_another_study_made_are_told_from_those_of_this_one
     assert "train@mnist_dense_256" in unmade(study())
 
 
-def test_an_edit_is_named_by_the_file_that_it_is_in():
+def test_the_error_names_the_file_that_was_edited():
     before = of_runs(study(), "mnist_dense")
     for path in ("pipeline/models/dense.py", "pipeline/training/clock.py"):
         edit(path, "EDITED = 1\n")
@@ -154,13 +154,13 @@ def test_an_edit_is_named_by_the_file_that_it_is_in():
         check_current(numerics, more)
 
 
-def test_code_that_is_being_edited_is_named():
+def test_the_error_names_the_file_and_line_of_a_half_finished_edit():
     Path("pipeline/training/clock.py").write_text("def half_a_\n")
     with pytest.raises(InputError, match=r"^pipeline/training/clock\.py, line 1: "):
         of_runs(study(), "mnist_dense")
 
 
-def test_a_damaged_record_is_left_to_those_who_restore_it():
+def test_a_damaged_record_does_not_count_as_stopped():
     make_all(study())
     path = RunKey("mnist_dense", "float32", 0).directory / "record.json"
     path.write_text('{"outc')
@@ -177,7 +177,7 @@ def test_a_damaged_record_is_left_to_those_who_restore_it():
         ("pipeline/claims/verdicts.py", set()),
     ],
 )
-def test_an_edited_line_makes_again_what_runs_it_and_a_reworded_comment_nothing(path, again):
+def test_a_code_edit_repeats_the_runs_that_use_it_and_a_comment_repeats_none(path, again):
     make_all(study())
     text = Path(path).read_text()
     Path(path).write_text(f'"""Say it in other words."""\n{text}\n# a remark\n')
@@ -186,7 +186,7 @@ def test_an_edited_line_makes_again_what_runs_it_and_a_reworded_comment_nothing(
     assert benchmarks_of(missing_runs(study())) == again
 
 
-def test_other_images_make_their_benchmark_again():
+def test_changed_images_repeat_the_benchmarks_that_use_them():
     make_all(study())
     path = Path("data/mnist/dataset.json")
     description = json.loads(path.read_text())
@@ -195,13 +195,13 @@ def test_other_images_make_their_benchmark_again():
 
 
 @pytest.mark.parametrize(("name", "value"), [("installed_engine", "cuda"), ("variables", {"OMP_NUM_THREADS": "1"})])
-def test_another_engine_or_another_variable_makes_every_run_again(monkeypatch, name, value):
+def test_another_engine_or_environment_variable_repeats_every_run(monkeypatch, name, value):
     make_all(study())
     monkeypatch.setattr(identity, name, lambda: value)
     assert missing_runs(study()) == study().runs()
 
 
-def test_runs_of_other_packages_alone_are_not_made_again_in_silence(monkeypatch):
+def test_runs_that_differ_only_in_packages_are_not_silently_repeated(monkeypatch):
     make_all(study())
     monkeypatch.setattr(identity, "_packages", lambda _: {"keras": "9.0"})
     (key, of), *_ = of_runs(study(), "mnist_dense").items()
@@ -212,7 +212,7 @@ def test_runs_of_other_packages_alone_are_not_made_again_in_silence(monkeypatch)
     check_packages(Path("nowhere"), of)
 
 
-def test_speed_is_that_of_a_device_and_its_driver_and_numerics_that_of_a_device():
+def test_speed_depends_on_device_and_driver_and_numerics_on_device():
     found = study()
     here = of_speed(found, "mnist_dense", "V100", "580")
     assert here == of_speed(found, "mnist_dense", "V100", "580")
@@ -230,7 +230,7 @@ def test_speed_is_that_of_a_device_and_its_driver_and_numerics_that_of_a_device(
     assert missing_runs(found) == []
 
 
-def test_a_policy_whose_row_changes_makes_its_own_runs_again_and_a_new_colour_nothing(monkeypatch):
+def test_a_changed_policy_repeats_only_its_own_runs_and_a_new_colour_none(monkeypatch):
     found = study()
     make_all(found)
     row = POLICIES["mixed_bfloat16"]
@@ -240,7 +240,7 @@ def test_a_policy_whose_row_changes_makes_its_own_runs_again_and_a_new_colour_no
     assert {found.variants[key.variant].policy for key in missing_runs(found)} == {"mixed_bfloat16"}
 
 
-def test_a_run_is_not_sealed_if_its_process_has_read_another_row_of_its_policy(monkeypatch):
+def test_a_run_is_rejected_if_its_process_read_another_version_of_its_policy(monkeypatch):
     found = study()
     (key, of), *_ = of_runs(found, "mnist_dense").items()
     row = POLICIES[found.variants[key.variant].policy]

@@ -1,4 +1,4 @@
-"""The store: a folder of an identity is made once, whatever becomes of its place, and never half."""
+"""The store: a folder is made once for each identity, even if it is lost from its place, and never half."""
 
 import json
 import shutil
@@ -29,7 +29,7 @@ def make(folder: Path) -> None:
     (folder / "record.json").write_text('{"accuracy": 0.5}')
 
 
-def test_finished_runs_stay_and_lost_ones_come_from_the_store():
+def test_finished_runs_stay_and_lost_ones_are_restored_from_the_store():
     assert [obtain(PLACE, OF, make) for _ in range(2)] == ["made", "there"]
     shutil.rmtree("runs")  # as DVC's checkout does
     assert obtain(PLACE, OF, make) == "kept"
@@ -49,14 +49,14 @@ def test_a_run_edited_by_hand_is_restored():
 
 
 @pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_text("{"), lambda _: None])
-def test_a_folder_that_does_not_say_whose_it_is_or_is_of_another_study_is_not_taken(damage):
+def test_a_folder_without_a_matching_identity_is_not_reused(damage):
     obtain(PLACE, OF | {"seed": 1}, make)
     damage(PLACE / "identity.json")
     assert obtain(PLACE, OF, make) == "made"
     assert json.loads((PLACE / "identity.json").read_text())["of"] == OF
 
 
-def test_an_attempt_that_ends_leaves_nothing_finished_and_the_next_goes_on_from_it():
+def test_an_interrupted_attempt_leaves_nothing_finished_and_the_next_resumes_it():
     def interrupted(folder: Path) -> None:
         (folder / "checkpoint").write_text("epoch 3")
         raise KeyboardInterrupt
@@ -74,7 +74,7 @@ def test_an_attempt_that_ends_leaves_nothing_finished_and_the_next_goes_on_from_
     assert obtain(PLACE, OF, go_on) == "made"
 
 
-def test_a_full_disk_while_it_is_put_in_place_loses_no_finished_run(monkeypatch):
+def test_a_disk_that_fills_up_during_copying_loses_no_finished_run(monkeypatch):
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -86,7 +86,7 @@ def test_a_full_disk_while_it_is_put_in_place_loses_no_finished_run(monkeypatch)
     assert obtain(PLACE, OF, make) == "kept"
 
 
-def test_an_experiment_of_dvcs_has_the_store_of_its_study(study, monkeypatch):
+def test_a_dvc_experiment_uses_the_store_of_its_study(study, monkeypatch):
     obtain(PLACE, OF, make)
     experiment = study / ".dvc" / "tmp" / "exps" / "tmpabc"
     experiment.mkdir(parents=True)
@@ -109,7 +109,7 @@ for seed in range(2):
 """
 
 
-def test_two_commands_at_once_make_each_once(study):
+def test_two_concurrent_commands_make_each_run_once(study):
     command = [sys.executable, "-c", MAKES]
     how = {"cwd": study, "env": {"PYTHONPATH": str(REPOSITORY)}, "stdout": subprocess.PIPE, "text": True}
     both = [subprocess.Popen(command, **how) for _ in range(2)]
@@ -135,7 +135,7 @@ def test_prune_keeps_what_another_command_is_making():
     assert obtain(Path("elsewhere"), {"seed": 1}, make) == "kept"
 
 
-def test_a_run_that_came_from_elsewhere_is_kept_when_the_study_has_it_no_more():
+def test_a_run_pulled_from_elsewhere_is_kept_when_the_study_drops_it():
     obtain(PLACE, OF, make)
     shutil.rmtree(".cache")  # as in a clone, into which DVC has pulled the run
     set_aside(PLACE)
@@ -161,7 +161,7 @@ def test_an_old_result_stays_until_its_replacement_is_finished():
 
 
 def test_the_store_may_be_on_another_disk(tmp_path):
-    """The two are told apart as the kernel tells them, where there is a second file system to write on."""
+    """Skipped where there is no second file system to write on."""
     other = Path("/dev/shm")  # noqa: S108
     if not other.is_dir() or other.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("there is only one file system here")
@@ -175,7 +175,7 @@ def test_the_store_may_be_on_another_disk(tmp_path):
         assert obtain(PLACE, OF, make) == "kept"
 
 
-def test_a_folder_is_made_anew_if_a_file_was_edited_before_it_was_read():
+def test_a_folder_is_made_again_if_a_file_was_edited_before_it_was_read():
     versions = iter(range(10))
 
     def edited(of: dict, folder: Path) -> None:

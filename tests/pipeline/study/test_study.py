@@ -36,7 +36,7 @@ def fault(values: object) -> str:
     return str(caught.value)
 
 
-def test_params_are_the_composed_quick_profile():
+def test_params_yaml_is_the_composed_quick_profile():
     assert quick() == composed(), "compose params.yaml again: make params"
 
 
@@ -44,7 +44,7 @@ PROFILES = sorted(path.stem for path in (REPOSITORY / "conf" / "profile").iterdi
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_every_profile_in_small_keeps_all_but_its_numbers(profile):
+def test_the_small_version_of_a_profile_changes_only_its_numbers(profile):
     """The same models, images, variants and loops: a typo in any of them shows in the first minutes."""
     values = composed(f"profile={profile}")
     whole, small = (validate(Study, each, profile) for each in (values, in_small(values)))
@@ -60,14 +60,14 @@ def test_every_profile_in_small_keeps_all_but_its_numbers(profile):
     assert len(small.runs()) == len({key[:2] for key in small.runs()})
 
 
-def test_seeds_are_outermost_and_left_out_combinations_are_absent():
+def test_runs_are_ordered_by_seed_without_excluded_combinations():
     runs = small_study(seeds=[5, 3]).runs()
     assert [run.seed for run in runs] == [5] * 6 + [3] * 6
     assert RunKey("wide", "mixed", 5) in runs
     assert RunKey("narrow", "mixed", 5) not in runs
 
 
-def test_a_benchmark_or_a_variant_may_be_run_at_the_first_seeds_alone():
+def test_a_benchmark_or_variant_may_run_at_only_the_first_seeds():
     study = small_study(num_seeds={"wide": 2, "narrow": 1}, num_seeds_by_variant={"wide": {"mixed": 1, "float32": 3}})
     assert [study.seeds_of("wide", name) for name in ("float32", "mixed")] == [[0, 1], [0]]
     assert [key.seed for key in study.runs() if key.benchmark == "narrow"] == [0, 0]
@@ -75,7 +75,7 @@ def test_a_benchmark_or_a_variant_may_be_run_at_the_first_seeds_alone():
 
 
 @pytest.mark.parametrize("change", [{"learning_rate_multiplier": 2.0}, {"epoch_multiplier": 2}])
-def test_variants_that_differ_in_their_learning_rate_or_epochs_alone_have_one_speed(change):
+def test_variants_that_differ_only_in_learning_rate_or_epochs_share_one_speed(change):
     variants = small_study().model_dump(mode="json")["variants"]
     scaled = variants["float32_2x"] | change
     study = small_study(variants=variants | {"scaled": scaled})
@@ -83,7 +83,7 @@ def test_variants_that_differ_in_their_learning_rate_or_epochs_alone_have_one_sp
     assert not study.variants["scaled"].is_plain
 
 
-def test_a_loss_scale_follows_keras_where_none_is_given():
+def test_the_loss_scale_defaults_to_that_of_keras():
     scale = {"mode": "fixed", "value": 1024.0}
     variants = Study.model_validate(quick(odd(policy=FLOAT16, loss_scale=scale))).variants
     assert variants["mixed_float16"].loss_scale == Dynamic(mode="dynamic", initial=2.0**15, growth_steps=2000)
@@ -168,7 +168,7 @@ MODELS = [
     ("changes", "message"),
     [*NAMES_TYPES_AND_COUNTS, *COMPARISONS, *VARIANTS, *RECIPES, *MODELS],
 )
-def test_a_faulty_setting_is_refused_by_its_key_path(changes, message):
+def test_a_faulty_setting_is_refused_with_its_key_path(changes, message):
     assert message in fault(quick(changes))
 
 
@@ -180,14 +180,14 @@ def test_a_study_is_refused_on_an_engine_that_cannot_train_it():
 
 
 @pytest.mark.parametrize("name", ["mixed-float16", "a.b", "16", ""])
-def test_a_name_that_breaks_stage_names_or_shells_is_refused(name):
+def test_a_name_that_would_break_stage_names_or_shells_is_refused(name):
     values = quick()
     values["variants"][name] = VARIANT
     assert f"variants.{name}:" in fault(values)
 
 
 def test_all_faults_are_reported_at_once():
-    """Those across fields once those within are mended."""
+    """Faults that span several keys are reported once the others are mended."""
     values = quick({"seeds": [], "max_run_seconds": "two", "benchmarks.mnist_dense.model.unit": 3})
     del values["campaign"]
     text = fault(values)
@@ -210,12 +210,12 @@ def test_only_the_first_of_many_faults_are_shown():
     assert "  … and 950 more." in found
 
 
-def test_a_file_that_is_not_there_says_what_to_do(tmp_path):
+def test_a_missing_params_yaml_is_reported_with_its_remedy(tmp_path):
     with pytest.raises(InputError, match=r"params\.yaml is missing\. If .*: git checkout -- params\.yaml"):
         load_study(tmp_path / "params.yaml")
 
 
-def test_a_study_without_a_variant_names_it_nowhere():
+def test_removing_a_variant_removes_every_mention_of_it():
     study = Study.model_validate(quick())
     fewer = study.without(["planted_loss", "mixed_float16"])
     assert study.variants.keys() - fewer.variants.keys() == {"planted_loss", "mixed_float16"}
@@ -228,7 +228,7 @@ def test_a_study_without_a_variant_names_it_nowhere():
     }
 
 
-def test_a_smaller_gpu_does_not_fit_and_no_gpu_does():
+def test_a_study_does_not_fit_a_smaller_gpu_but_fits_a_machine_without_one():
     study = small_study(gpu_memory_gb=18.0)
     assert [study.fits(each) for each in (None, int(80e9), int(16e9))] == [True, True, False]
     assert small_study().fits(1)

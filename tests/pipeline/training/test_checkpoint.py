@@ -36,7 +36,7 @@ def saved(workspace):
     return sorted((workspace / KEY.directory / CHECKPOINT).rglob("*"))
 
 
-def test_an_interrupted_run_goes_on_after_its_last_whole_epoch(workspace):
+def test_an_interrupted_run_resumes_after_its_last_whole_epoch(workspace):
     for _ in range(2):
         with pytest.raises(Interrupted):
             train(workspace, ending=True)
@@ -47,7 +47,7 @@ def test_an_interrupted_run_goes_on_after_its_last_whole_epoch(workspace):
     assert not saved(workspace)
 
 
-def test_a_checkpoint_counts_on_the_machine_that_saved_it_alone(workspace, monkeypatch):
+def test_a_checkpoint_is_used_only_on_the_machine_that_saved_it(workspace, monkeypatch):
     with pytest.raises(Interrupted):
         train(workspace, ending=True)
     monkeypatch.setattr("pipeline.machine.environment.cpu_model", lambda: "another")
@@ -57,7 +57,7 @@ def test_a_checkpoint_counts_on_the_machine_that_saved_it_alone(workspace, monke
 
 
 @pytest.mark.parametrize("size", [0, 3000])
-def test_half_a_checkpoint_is_named_and_starts_anew(workspace, capsys, size):
+def test_a_truncated_checkpoint_is_reported_and_the_run_starts_over(workspace, capsys, size):
     with pytest.raises(Interrupted):
         train(workspace, ending=True)
     (path,) = (path for path in saved(workspace) if path.suffix == ".npz")
@@ -67,7 +67,7 @@ def test_half_a_checkpoint_is_named_and_starts_anew(workspace, capsys, size):
     assert f"{path} is damaged" in capsys.readouterr().err
 
 
-def test_random_state_goes_on_where_it_was(workspace):
+def test_a_restored_checkpoint_continues_the_random_state(workspace):
     """Dropout draws from a state that belongs to the model: the same mask must not come twice."""
     keras.utils.set_random_seed(0)
     model = keras.Sequential([keras.Input((64,)), keras.layers.Dropout(0.5), keras.layers.Dense(2)])

@@ -55,13 +55,13 @@ def policy(request):
     [("mixed_float16", "the output of attend"), ("mixed_bfloat16", None), ("float32", None)],
     indirect=["policy"],
 )
-def test_the_layer_that_masks_by_too_large_a_number_is_named(found):
+def test_first_not_finite_names_the_layer_whose_mask_is_too_large(found):
     assert first_not_finite(model_of(Masked()), IMAGES, LABELS) == found
 
 
 @pytest.mark.usefixtures("policy")
 @pytest.mark.parametrize("policy", ["mixed_float16"], indirect=True)
-def test_the_gradient_that_too_large_a_scale_makes_infinite_is_named():
+def test_first_not_finite_names_the_gradient_that_the_loss_scale_makes_infinite():
     hidden = [keras.layers.Dense(8, name=name) for name in ("first", "second")]
     model = model_of(*hidden, scale=2.0**60)
     assert first_not_finite(model, IMAGES, LABELS) == "the gradient of second/bias"

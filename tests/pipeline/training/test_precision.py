@@ -11,7 +11,7 @@ from pipeline.training import building
 from pipeline.training.precision import check_float32, check_model, observed_dtypes
 
 
-def test_a_nested_layer_that_ignores_the_policy_is_seen():
+def test_a_nested_layer_that_ignores_the_policy_is_detected():
     inner = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, dtype="float32")])
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4, dtype="mixed_float16"), inner])
     assert observed_dtypes(model, "float32").compute == "float16+float32"
@@ -19,7 +19,7 @@ def test_a_nested_layer_that_ignores_the_policy_is_seen():
 
 @pytest.mark.parametrize("operation", ["matmul", "conv"])
 @pytest.mark.parametrize(("num_bits", "rounded_to"), [(8, "bfloat16"), (11, "tf32"), (16, "float32"), (24, "float32")])
-def test_a_rounded_float32_is_named_and_the_policy_float32_refuses_it(operation, num_bits, rounded_to, monkeypatch):
+def test_rounded_float32_is_detected_and_refused_under_the_float32_policy(operation, num_bits, rounded_to, monkeypatch):
     """The product is the engine's own; no CPU here rounds, so its factors are rounded before."""
     product = getattr(keras.ops, operation)
 
@@ -63,7 +63,7 @@ def test_float8_starts_from_the_same_weights_computes_dense_layers_in_8_bits_and
         assert all(float(np.asarray(scale)) != 1.0 for scale in (layer.inputs_scale, layer.outputs_grad_scale))
 
 
-def test_values_of_float8_are_of_e4m3_forward():
+def test_float8_rounds_forward_values_to_e4m3():
     """A product of one input and one weight: both are rounded to four significant bits, at a scale of one at first."""
     layer = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones", dtype="float32")
     model = keras.Sequential([keras.Input((1,)), layer])
@@ -74,11 +74,11 @@ def test_values_of_float8_are_of_e4m3_forward():
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_every_policy_trains_in_the_dtypes_of_its_row(policy):
+def test_every_policy_trains_in_its_own_dtypes(policy):
     assert np.isfinite(trained(policy, num_steps=2)[2]).all()
 
 
-def test_a_policy_that_keras_lacks_is_made_of_its_two_dtypes(monkeypatch):
+def test_a_policy_unknown_to_keras_is_built_from_its_two_dtypes(monkeypatch):
     row = POLICIES["bfloat16"]._replace(variables="float16", keras=None)
     monkeypatch.setitem(POLICIES, "own", row)
     _, _, losses, model = trained("own", num_steps=2)

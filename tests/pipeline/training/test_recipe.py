@@ -53,27 +53,27 @@ def test_arguments_reach_the_optimizer():
         ({"momentum": 7}, "optimizer.arguments: sgd refuses {'momentum': 7}: "),
     ],
 )
-def test_arguments_that_an_optimizer_does_not_take_are_named(arguments, message):
+def test_the_error_names_arguments_that_an_optimizer_does_not_accept(arguments, message):
     with pytest.raises(InputError) as caught:
         compiled(optimizer={"name": "sgd", "learning_rate": 0.1, "arguments": arguments})
     assert message in str(caught.value)
 
 
-def test_without_a_rule_the_learning_rate_is_constant_and_the_same_at_every_batch():
+def test_without_a_rule_the_learning_rate_is_constant_and_the_same_at_every_batch_size():
     assert rates() == pytest.approx([0.01] * 12)
     assert rates(DOUBLE) == pytest.approx([0.01] * 6)
     scaled = DOUBLE.model_copy(update={"learning_rate_multiplier": 3.0})
     assert rates(scaled) == pytest.approx([0.03] * 6)
 
 
-def test_a_warm_up_rises_from_zero_by_steps():
+def test_a_warm_up_raises_the_learning_rate_linearly_from_zero():
     expected = [0, 0.01 / 3, 0.02 / 3] + [0.01] * 9
     assert rates(learning_rate_rule={"num_warmup_epochs": 1}) == pytest.approx(expected)
     expected = [0, 0.005] + [0.01] * 4  # two steps an epoch
     assert rates(DOUBLE, learning_rate_rule={"num_warmup_epochs": 1}) == pytest.approx(expected)
 
 
-def test_a_cosine_falls_to_zero_at_the_end():
+def test_cosine_decay_lowers_the_learning_rate_to_zero():
     expected = [0.005 * (1 + np.cos(np.pi * step / 12)) for step in range(12)]
     assert rates(learning_rate_rule={"decay": "cosine"}) == pytest.approx(expected, abs=1e-8)
     after = [0.005 * (1 + np.cos(np.pi * step / 9)) for step in range(9)]
@@ -89,7 +89,7 @@ def test_the_double_batch_at_equal_updates_has_the_same_schedule():
 
 
 @pytest.mark.parametrize("augmentation", AUGMENTATIONS, ids=lambda a: a["name"])
-def test_augmentation_changes_images_in_training_alone_and_keeps_their_range(augmentation):
+def test_augmentation_changes_images_only_in_training_and_keeps_their_range(augmentation):
     images = np.random.default_rng(0).integers(0, 256, (6, 8, 8, 1)).astype(np.uint8)
     model = models.build(recipe(augmentation=[augmentation]), 10, 1, seed=3)
     until = keras.Model(model.inputs, model.get_layer(augmentation["name"]).output)
@@ -102,7 +102,7 @@ def test_augmentation_changes_images_in_training_alone_and_keeps_their_range(aug
     assert augmented.max() <= 1 + 1e-6
 
 
-def test_a_translation_by_nearest_pixels_moves_values_and_makes_no_new_ones():
+def test_translation_moves_pixel_values_without_creating_new_ones():
     shift = {"name": "random_translation", "height_factor": 0.25, "width_factor": 0.25}
     images = np.random.default_rng(0).integers(0, 256, (6, 8, 8, 1)).astype(np.uint8)
     model = models.build(recipe(augmentation=[shift]), 10, 1, seed=3)
@@ -122,7 +122,7 @@ def weights_after_steps(**changes) -> list[np.ndarray]:
 
 
 @pytest.mark.skipif(ENGINE == "jax", reason="JAX compiles them")
-def test_layers_that_xla_cannot_compile_are_refused_in_own_models():
+def test_layers_that_xla_cannot_compile_are_refused():
     with pytest.raises(InputError, match="XLA can't compile random_translation"):
         compiled(Variant(policy="float32", batch_multiplier=1, xla=True), augmentation=AUGMENTATIONS[1:])
 

@@ -60,7 +60,7 @@ def test_a_run_leaves_a_complete_record(workspace, policy):
         assert record.scores.test_accuracy == (predictions["predicted"] == labels).mean()
 
 
-def test_twice_the_batch_for_twice_the_epochs_makes_as_many_updates(workspace):
+def test_twice_the_batch_for_twice_the_epochs_makes_the_same_number_of_updates(workspace):
     study = study_with(
         "float32", {"epoch_multiplier": 2}, split={"num_train_examples": 32, "num_validation_examples": 8}
     )
@@ -77,14 +77,14 @@ def test_a_run_repeats_bit_for_bit(workspace):
     assert first.initial_weights_sha256 != other.initial_weights_sha256
 
 
-def test_training_learns(workspace):
-    """Images are their label's brightness: a model that trains beats chance by far."""
+def test_a_trained_model_beats_chance(workspace):
+    """An image is as bright as its label says, so a model that trains beats chance by far."""
     record = train(study_with("mixed_bfloat16", num_epochs=60), workspace)
     assert record.scores.test_accuracy > 0.4
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
-def test_the_custom_loop_does_what_fit_does(workspace, policy):
+def test_the_custom_loop_gives_the_same_results_as_fit(workspace, policy):
     """From the same initial weights, over the same batches: the same numbers at every epoch."""
     recipe = {"num_epochs": 3, "optimizer": {"name": "rmsprop", "learning_rate": 0.001}}
     written_out = train(study_with(policy, {"loop": "custom"}, **recipe), workspace)
@@ -123,7 +123,7 @@ def test_every_loss_scale_works_with_every_loop(workspace, loop, policy, loss_sc
 
 
 @pytest.mark.parametrize("loop", ["fit", "custom"])
-def test_an_overflow_is_skipped_under_a_dynamic_scale_and_taken_under_a_fixed_one(workspace, loop):
+def test_an_overflowing_step_is_skipped_under_a_dynamic_scale_and_taken_under_a_fixed_one(workspace, loop):
     dynamic, fixed = {"mode": "dynamic", "initial": 2.0**40}, {"mode": "fixed", "value": 2.0**40}
 
     def run_with(loss_scale):
@@ -160,26 +160,26 @@ def test_a_step_that_runs_out_of_memory_leaves_a_record(workspace, monkeypatch, 
     assert record.num_parameters == 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
 
 
-def test_no_callback_of_ours_makes_keras_wait_for_every_step():
+def test_our_callbacks_do_not_make_keras_wait_for_every_step():
     """It fetches the loss of every step where a callback might read it; on TensorFlow it always does."""
     clock = EpochClock(lambda: (0.0, 0.0), lambda _: None)
     waits = [not keras.callbacks.CallbackList(callbacks)._async_train for callbacks in ([clock], [])]
     assert waits == ([False, False] if ENGINE == "jax" else [True, True])
 
 
-def test_xla_is_recorded_as_it_is_set_and_so_is_what_float32_products_are_rounded_to(workspace):
+def test_a_record_states_the_xla_setting_and_the_rounding_of_float32_products(workspace):
     record = train(study_with("mixed_bfloat16", {"xla": True, "loop": "custom"}), workspace)
     assert (record.planned.xla, record.float32_products, record.outcome) == (True, "float32", "completed")
 
 
-def test_a_run_refuses_a_float32_that_is_rounded_unless_it_may_be(workspace, monkeypatch):
+def test_a_run_refuses_rounded_float32_unless_its_policy_allows_it(workspace, monkeypatch):
     monkeypatch.setattr(keras.ops, "conv", lambda images, *_, **__: images.round(3))
     with pytest.raises(InputError, match="round float32 to tf32"):
         train(study_with("float32"), workspace)
     assert train(study_with("tf32", {}), workspace).outcome == "completed"
 
 
-def test_the_clock_leaves_validation_out(workspace, monkeypatch):
+def test_training_times_exclude_validation(workspace, monkeypatch):
     real = evaluation.score
 
     def slow(*arguments):
@@ -193,7 +193,7 @@ def test_the_clock_leaves_validation_out(workspace, monkeypatch):
         assert epoch.epoch == 1 or epoch.train_seconds < 1.0  # the first one compiles
 
 
-def test_the_score_is_what_keras_evaluates(workspace, monkeypatch):
+def test_the_score_matches_that_of_keras_evaluate(workspace, monkeypatch):
     monkeypatch.chdir(workspace)
     data = datasets.load_dataset("mnist", small_study().benchmarks["wide"].split)
     recipe = Benchmark.model_validate(benchmark(units=16))

@@ -1,4 +1,4 @@
-"""The file of sentences: each can be written out, of one and of many, and each code that is named has one."""
+"""The sentences file: each sentence can be written for one and for many, and each code in use has one."""
 
 import ast
 import re
@@ -103,7 +103,7 @@ def source(code: str) -> str:
 
 @pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("code", CODES)
-def test_a_sentence_can_be_written_of_one_and_of_many(code, many):
+def test_every_sentence_is_well_formed_for_one_and_for_many(code, many):
     told = sentence(Said(code, numbers(code, many)))
     assert told or code == "name.elsewhere"  # which a study may not need
     assert not re.search(r"\b1 (?!points|times|units|GB)[a-z]+s\b|\{|\}|  |None|\( |,,", told), told
@@ -125,7 +125,7 @@ PREFIXES = (
 )
 
 
-def test_each_code_that_is_named_has_a_sentence_and_each_sentence_is_named():
+def test_every_code_in_use_has_a_sentence_and_every_sentence_is_used():
     named = set()
     for folder in ("pipeline", "stages"):
         for path in (REPOSITORY / folder).rglob("*.py"):
