@@ -140,12 +140,14 @@ class Speeds:
     def epoch_seconds(self, name: str) -> float | None:
         """Return the training seconds of an epoch of `name`: the baseline's, divided by the speedup.
 
-        The baseline's seconds are the geometric mean, over launches and both processes, of medians over turns.
+        The baseline's seconds are the geometric mean, over launches and both processes, of medians over turns. The
+        second process is compared with the first alone.
         """
         ratio = self.speedup(self.turns.baseline, name).value
         if ratio is None:
             return None
-        places = [self.variants.index(each) for each in (self.turns.baseline, REPEAT) if each in self.variants]
+        processes = (self.turns.baseline, *([] if name == REPEAT else [REPEAT]))  # to which the speedup relates
+        places = [self.variants.index(each) for each in processes if each in self.variants]
         return float(np.exp(np.nanmedian(self.turns.training[:, places], axis=2).mean()) / ratio)
 
     def peak_bytes(self, name: str) -> float | None:

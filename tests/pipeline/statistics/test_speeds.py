@@ -55,6 +55,17 @@ def test_the_interval_follows_from_differences_between_launches():
     assert speeds.log_speedup("mixed", "mixed") == ONE  # two that are measured as one
 
 
+def test_the_times_of_an_epoch_follow_from_both_processes_of_the_baseline():
+    """The second process takes 4 s where the first takes 1 s: together 2 s, by the geometric mean."""
+    blocks = [
+        block.model_copy(update={"wall_seconds": block.wall_seconds * (4 if block.variant == REPEAT else 1)})
+        for block in timed_blocks(small_study(), "wide", {"mixed": 0.5})
+    ]
+    speeds = speeds_of(small_study(), "wide", blocks)
+    seconds = [speeds.epoch_seconds(name) for name in ("float32", "mixed", REPEAT)]
+    assert seconds == pytest.approx([2.0, 0.5, 4.0])
+
+
 def test_speed_needs_three_launches_for_an_interval_and_memory_two():
     blocks = timed_blocks(small_study(), "wide", {}, spread=0.01)
     of_two, of_three = (
