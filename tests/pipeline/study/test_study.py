@@ -120,7 +120,7 @@ NAMES_TYPES_AND_COUNTS = [
 ]
 COMPARISONS = [
     ({"comparison.baseline": "planted_loss"}, "comparison.baseline: must be a variant that runs on cifar100_"),
-    ({"comparison.must_differ": ["float32"]}, "must_differ: must be a variant besides the baseline (mixed_bfloat16, "),
+    ({"comparison.must_differ": ["float32"]}, "must_differ: must be a variant besides the baseline ("),
     (further(("float23", FLOAT16)), "further_pairs.0.baseline: must be a variant"),
 ]
 VARIANTS = [
