@@ -41,7 +41,7 @@ def example(page: str, begin: str, end: str) -> str:
 
 
 def test_the_documented_variant_is_valid():
-    values = yaml_files.parse(example("extend.md", "float16_unscaled: {", "Policies are"), "the page")
+    values = yaml_files.parse(example("extend.md", "float16_unscaled: {", "`pipeline/study"), "the page")
     assert validate(Variant, values["float16_unscaled"], "the page").policy == "float16"
 
 
