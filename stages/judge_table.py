@@ -20,7 +20,10 @@ from stages import run
 from stages.argument_types import check_given
 
 # Names of metrics that are probably better when lower.
-LOWER_IS_BETTER = r"loss|error|perplexity|(?<![a-z])(ppl|nll|mse|rmse|mae|wer|cer)(?![a-z])"
+LOWER_IS_BETTER = (
+    r"loss|error|perplexity|entropy|distance|latency|regret"
+    r"|(?<![a-z])(err|ppl|nll|xent|mse|rmse|mae|mape|wer|cer|eer|ece|fid|bpb|brier)(?![a-z])"
+)
 COMMAND = "judge-runs"
 EXAMPLE = """\
 a table has a row a run, for example:
@@ -52,6 +55,8 @@ def renamed(text: str) -> tuple[str, str]:
 
 def main(arguments: argparse.Namespace) -> None:
     table: Path = arguments.glob or arguments.table
+    if arguments.glob and arguments.table:
+        raise InputError(f"give a table or --glob, not both. Received: {arguments.table} and {arguments.glob}")
     if Path(sys.argv[0]).name == COMMAND and None in (table, arguments.baseline, arguments.margin):
         raise InputError(
             f"give a table, --baseline and --margin, as in: {COMMAND} runs.csv --baseline main --margin 0.5"

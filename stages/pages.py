@@ -18,6 +18,8 @@ from stages import run
 
 def main(arguments: argparse.Namespace) -> None:
     folders = sorted(path for path in arguments.reports.glob("*") if path.is_dir())
+    if not folders:
+        raise InputError(f"{arguments.reports} holds no folder of a published study")
     put = check if arguments.check else write
     studies: dict[str, Results] = {}
     refused = []

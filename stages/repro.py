@@ -114,7 +114,7 @@ def run_dvc(*words: str) -> tuple[int, str]:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            env=os.environ | {"PYTHONUNBUFFERED": "1", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
             preexec_fn=partial(end_with_starter, signal.SIGTERM),
         ) as process,
         ThreadPoolExecutor(1) as beside,

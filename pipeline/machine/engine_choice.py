@@ -22,8 +22,9 @@ def choose_engine(policies: Iterable[str] = (), backend: str | None = None) -> N
         backend: a backend of Keras; by default, that of the installed engine.
     """
     os.environ["KERAS_BACKEND"] = backend or ENGINES[installed_engine()].backend
+    os.environ.pop(SWITCH, None)  # a value left in a user's shell would change every speed
     if kernels_for(policies) == OWN:
-        os.environ.setdefault(SWITCH, "0")
+        os.environ[SWITCH] = "0"
 
 
 def can_fork() -> bool:
@@ -45,8 +46,7 @@ def kernels_for(policies: Iterable[str]) -> str:
     """Name the kernels to compute with: TensorFlow's own if oneDNN's would be a hundred times slower.
 
     On a CPU with AVX512-FP16, TensorFlow hands float16 to oneDNN. oneDNN has no fast kernel for some operations and
-    falls back to reference code. Everywhere else, and for every other policy, TensorFlow's default stays. A user's
-    `TF_ENABLE_ONEDNN_OPTS` overrides this choice.
+    falls back to reference code. Everywhere else, and for every other policy, TensorFlow's default stays.
 
     Args:
         policies: the policies that this process will compute under.

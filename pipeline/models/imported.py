@@ -22,6 +22,7 @@ from pipeline.study.benchmark import Imported
 # Keras's global settings, which keras.config.set_<name> changes for the rest of the process.
 SETTINGS = ("dtype_policy", "epsilon", "floatx", "image_data_format")
 # Methods that a subclass of keras.Model may override. A run would ignore the overrides and use Keras's own methods.
+MIN_SCALE = 0.1  # of a layer that rescales images in [0, 1]
 STEPS = ("call", "compute_loss", "compute_metrics", "test_step", "train_step")
 REBUILD = """
     def follow(layer):
@@ -143,6 +144,15 @@ def _check(name: str, network: Any, spec: ModelSpec) -> None:
             f"{name} must take any number of images, because training, validation and tests have batches of their own: "
             f"make its input by keras.Input(spec.image_shape). Received: batches of {num_images} alone"
         )
+    first = network.inputs[0]
+    if not str(first.dtype).startswith(("float", "bfloat")):
+        raise InputError(f"{name} must take images as floats in [0, 1]. Received: an input in {first.dtype}")
+    for layer in network.layers:
+        if isinstance(layer, keras.layers.Rescaling) and layer.input is first and np.max(layer.scale) < MIN_SCALE:
+            raise InputError(
+                f"{name}: its layer {layer.name} divides images by {1 / np.max(layer.scale):g}, but they are in [0, 1] "
+                "already. Remove the layer, or multiply by 255 before it"
+            )
     for what, tensors, shape in (
         ("take one input, images", network.inputs, spec.image_shape),
         ("return one output, probabilities", network.outputs, (spec.num_classes,)),

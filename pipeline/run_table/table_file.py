@@ -22,6 +22,8 @@ ENDED_WELL = (
 )
 YES = ("true", "1", "yes")  # the run has diverged
 STATE_COLUMNS = ("diverged", "state", "status", "outcome", "trial_status")
+FAILURE_COLUMNS = ("failed", "crashed", "exit_code", "exitcode", "returncode")  # 0 and false: the run ended well
+SUMMARIES = ("mean", "average", "avg", "median", "std", "stdev", "sd", "min", "max", "best", "sum", "total")
 STEP_COLUMNS = ("epoch", "step", "_step", "global_step", "iteration")  # in a table with a row for each epoch or step
 STANDARD_INPUT = Path("-")
 MAX_FAULTS = 30
@@ -46,7 +48,10 @@ def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]
     """
     header, lines = _last_rows(path, metric) if "{variant}" in str(path) else _lines(path)
     called = {name: columns.get(name, name) for name in COLUMNS} | {"result": metric}
-    wanted = dict.fromkeys([called["variant"], called["seed"], metric, *columns.values()])
+    states = [name for name in header if name.casefold() in (*STATE_COLUMNS, *FAILURE_COLUMNS)]
+    states = [called["diverged"]] if "diverged" in columns else states
+    optional = [name for name in (called["seconds"], *states) if name in header]
+    wanted = dict.fromkeys([called["variant"], called["seed"], metric, *columns.values(), *optional])
     faults = [
         f"line 1: {header.count(name) or 'no'} column {name}; it has {', '.join(header) or 'none'}"
         for name in wanted
@@ -62,7 +67,6 @@ def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]
                 f"{path} can't be judged: it has a row for each {steps[0]} of a run. Keep one row a run, the one with "
                 "the result: the last"
             )
-        states = [called["diverged"]] if "diverged" in columns else [n for n in header if n.casefold() in STATE_COLUMNS]
         for line, cells in lines:
             if len(cells) != len(header):
                 faults.append(f"line {line}: {len(cells)} cells for {len(header)} columns")
@@ -102,7 +106,17 @@ def _last_rows(pattern: Path, metric: str) -> tuple[list[str], list[tuple[int, l
     """
     if not all(part in str(pattern) for part in ("{variant}", "{seed}")):
         raise InputError(f"--glob: the path must have {{variant}} and {{seed}} in it. Received: {pattern}")
-    named = re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(str(pattern))))
+    seen: set[str] = set()
+
+    def part(match: re.Match[str]) -> str:
+        """Return the pattern of a name in braces, which has the same value wherever it stands, or of a star."""
+        name = match[1]
+        if not name or name in seen:
+            return f"(?P={name})" if name else "[^/]*"
+        seen.add(name)
+        return f"(?P<{name}>[^/]+)"
+
+    named = re.compile(re.sub(r"\\{(\w+)\\}|\\\*", part, re.escape(str(pattern))))
     root = Path(pattern.anchor)
     lines: list[tuple[int, list[str]]] = []
     for path in sorted(root.glob(re.sub(r"{\w+}", "*", str(pattern.relative_to(root))))):
@@ -131,6 +145,8 @@ def _faults_of_row(row: Mapping[str, str], called: Mapping[str, str]) -> Iterato
     for name in ("variant", "seed"):
         if not row[called[name]]:
             yield f"{called[name]}: empty"
+        if row[called[name]].casefold() in SUMMARIES:
+            yield f"{called[name]}: {row[called[name]]!r} summarizes runs. Remove the row"
     for name in ("result", "seconds"):
         cell = row.get(called[name], "")
         if cell.lower() not in NO_NUMBER and _number(cell) is None:
@@ -148,10 +164,12 @@ def _run(row: Mapping[str, str], called: Mapping[str, str], states: Sequence[str
     cell = row[called["result"]].lower()
     result, seconds = _number(cell), _number(row.get(called["seconds"], ""))
     # pandas writes 1.0 for True if another row has no value.
-    words = [row[name].removeprefix("TrialState.").removesuffix(".0").casefold() for name in states]
-    failed = next((word for word in words if word not in ENDED_WELL), None)
-    if failed:
-        outcome = "diverged" if failed in YES else failed
+    words = {name: row[name].removeprefix("TrialState.").removesuffix(".0").casefold() for name in states}
+    failed = next((name for name, word in words.items() if word not in ENDED_WELL), None)
+    if failed and failed.casefold() in FAILURE_COLUMNS:
+        outcome = "failed"
+    elif failed:
+        outcome = "diverged" if words[failed] in YES else words[failed]
     elif result is not None and math.isfinite(result):
         outcome = "completed"
     else:

@@ -41,7 +41,8 @@ def check_model(name: str, benchmark: Benchmark, variant: Variant, dtypes: Dtype
     expected = expected_dtypes(variant.policy)
     fits = dtypes == expected
     if variant.float32_layers:
-        fits = {*dtypes.compute.split("+")} <= {expected.compute, "float32"} and dtypes[1:] == expected[1:]
+        kinds = {*dtypes.compute.split("+")}
+        fits = expected.compute in kinds and kinds <= {expected.compute, "float32"} and dtypes[1:] == expected[1:]
     elif isinstance(benchmark.model, Imported):
         fits = all(expected[i] in dtypes[i].split("+") for i in range(2)) and dtypes.output == expected.output
     if not fits:

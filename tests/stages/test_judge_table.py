@@ -124,6 +124,8 @@ def test_all_faults_are_reported_at_once_with_line_and_column(tmp_path):
         ("variant,sed,acc\nfp32,0,1\n", "no column accuracy"),
         ("variant,seed,accuracy\nfp32,0,1\n", "fp32 is the only variant"),
         ("variant,seed,accuracy\na,0,1\nb,0,1\n", "no variant fp32"),
+        ("variant,seed,accuracy\nfp32,0,1\nfp32,mean,1\n", "line 3, column seed: 'mean' summarizes runs"),
+        ("variant,seed,accuracy,seconds,seconds\nfp32,0,1,5,6\n", "line 1: 2 column seconds"),
         ("variant,seed,accuracy\nfp\xe9,0,1\n", "it is not UTF-8"),
     ],
 )
@@ -207,7 +209,12 @@ def test_an_export_from_mlflow_is_read_with_its_run_statuses(tmp_path):
 
 @pytest.mark.parametrize(
     ("column", "good", "bad", "how"),
-    [("State", "COMPLETED", "OUT_OF_MEMORY", "out_of_memory"), ("diverged", "0", "1", "diverged")],
+    [
+        ("State", "COMPLETED", "OUT_OF_MEMORY", "out_of_memory"),
+        ("diverged", "0", "1", "diverged"),
+        ("failed", "False", "True", "failed"),
+        ("exit_code", "0", "137", "failed"),
+    ],
 )
 def test_a_row_marked_as_failed_is_a_failure_even_with_a_number(tmp_path, column, good, bad, how):
     rows = [f"fp32,{seed},{value},{good}" for seed, value in enumerate(BASELINE)]
@@ -285,6 +292,10 @@ def test_with_one_file_per_run_the_last_row_with_the_metric_counts(tmp_path):
     assert lost.rows[1]["failures"] == {"without a number": 1}
     with pytest.raises(InputError, match="no file fits"):
         verdict(tmp_path / "nowhere/{variant}-{seed}.csv")
+    (tmp_path / "lightning").mkdir()
+    (tmp_path / "logs").rename(tmp_path / "lightning/logs")
+    deeper = tmp_path / "*/logs/{variant}-{seed}/metrics.csv"
+    assert verdict(deeper, metric="val_acc", margin=0.5).rows == lost.rows
     with pytest.raises(InputError, match=r"must have {variant} and {seed} in it"):
         verdict(tmp_path / "logs/{variant}-0/metrics.csv")
 

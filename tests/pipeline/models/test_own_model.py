@@ -111,6 +111,20 @@ def compiled(spec):
 
 def exits(spec): raise SystemExit(3)
 
+def in_bytes(spec):
+    images = keras.Input(spec.image_shape, dtype="uint8")
+    return keras.Model(images, layers.Dense(spec.num_classes, "softmax", dtype="float32")(layers.Flatten()(images)))
+
+def rescaled(spec):
+    head = layers.Dense(spec.num_classes, "softmax", dtype="float32")
+    scaled = layers.Rescaling(1 / 255, name="to_unit")
+    return keras.Sequential([keras.Input(spec.image_shape), scaled, layers.Flatten(), head])
+
+def scaled_up_first(spec):
+    images = keras.Input(spec.image_shape)
+    x = layers.Dense(8)(layers.Flatten()(layers.Rescaling(1 / 127.5, offset=-1)(255 * images)))
+    return keras.Model(images, layers.Dense(spec.num_classes, "softmax", dtype="float32")(x))
+
 def floatx16(spec):
     keras.config.set_floatx("float16")
     return dense(spec)
@@ -182,7 +196,9 @@ def train_own(model, workspace, float32_layers=(), **changes):
     return make_run(workspace, study, RunKey("wide", "mixed", 0))
 
 
-@pytest.mark.parametrize("function", ["build", "sequential", "transformer", "frozen", "seeded_by_spec"])
+@pytest.mark.parametrize(
+    "function", ["build", "sequential", "transformer", "frozen", "seeded_by_spec", "scaled_up_first"]
+)
 def test_a_model_from_a_users_function_is_trained(own, workspace, function):
     record = train_own(own(function), workspace, num_epochs=4)
     assert record.outcome == "completed"
@@ -239,6 +255,8 @@ def test_a_model_gets_the_studys_arguments_and_its_weights_depend_only_on_the_se
         ("fixed_batch", "must take any number of images, because training, validation and tests have batches of their"),
         ("compiled", "returns a compiled model. Runs compile it with the study's optimizer and with cross-entropy"),
         ("exits", "it ends the process, with status 3"),
+        ("in_bytes", "must take images as floats in [0, 1]. Received: an input in uint8"),
+        ("rescaled", "its layer to_unit divides images by 255, but they are in [0, 1] already"),
         ("floatx16", "calls keras.config.set_floatx('float16'), which would hold for float32 and for every other"),
         ("channels_first", "calls keras.config.set_image_data_format('channels_first'), which would hold"),
         ("seeded", "calls keras.utils.set_random_seed(42), so all seeds would start from the same weights"),
