@@ -77,6 +77,6 @@ class Cluster(Section):
 
 
 def split(numbers: Sequence[int], elements: Sequence[Element]) -> tuple[list[int], list[int]]:
-    """Split the numbers of elements into those that don't measure speed and those that do."""
+    """Split the indices of elements into those that don't measure speed and those that do."""
     speeds = [number for number in numbers if elements[number][0] == "speed"]
     return [number for number in numbers if number not in speeds], speeds

@@ -84,7 +84,7 @@ def accumulation_facts() -> Facts:
 
 
 def ends_beside(found: np.ndarray, exact: np.ndarray, epsilon: float) -> bool:
-    """Return whether each value of `found` is less than one unit in the last place from its value in `exact`.
+    """Return whether each value of `found` is within one unit in the last place of its counterpart in `exact`.
 
     `epsilon` is the unit in the last place of 1.
     """

@@ -50,7 +50,7 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float) -
 
 
 def forward_sizes(model: keras.Model, images: np.ndarray) -> np.ndarray:
-    """Return the absolute outputs of all hidden layers for images (N, ...), as one array (num_outputs,).
+    """Return the absolute values of the outputs of all hidden layers for images (N, ...), as one array (num_outputs,).
 
     Without a hidden layer, return the probabilities.
     """

@@ -184,7 +184,7 @@ def _is_open(row: Row) -> bool:
 def _on_memory(study: Study, tables: Tables, benchmark: str) -> list[Said]:
     """Say how much memory policies take in a run, if nothing else is known about them.
 
-    A control needs as much memory as the baseline. A ratio no further from 1 than a control's is due to chance.
+    A control needs as much memory as the baseline. A ratio no further from 1 than a control's is treated as chance.
     """
     strict, controls = study.comparison.baseline, study.comparison.must_differ
     peaks = {

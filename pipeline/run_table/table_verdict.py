@@ -104,7 +104,7 @@ def said_of(judged: Judged, row: Mapping[str, Any]) -> list[Said]:
 
 
 def _gain(judged: Judged, row: Mapping[str, Any]) -> Estimate:
-    """Return the difference with its sign turned if lower is better, so that a loss is negative."""
+    """Return the difference with its sign reversed if lower is better, so that a loss is negative."""
     difference: Estimate = row["difference"]
     if not judged.asked.is_lower_better or not difference.has_interval:
         return difference

@@ -29,7 +29,7 @@ class Checkpoint:
         self._path = folder / f"{hashlib.sha256(text.encode()).hexdigest()}.npz"
 
     def save(self, model: keras.Model, progress: Progress) -> None:
-        """Save atomically the variables of `model` and its optimizer, including random state and loss scale."""
+        """Atomically save the variables of `model` and its optimizer, including random state and loss scale."""
         text = json.dumps(
             {
                 "epochs": [epoch.model_dump() for epoch in progress.epochs],

@@ -49,7 +49,7 @@ def test_a_run_that_is_too_slow_keeps_its_epochs_and_is_retried_once(workspace):
     assert "don't count" not in compared
 
 
-def test_a_stopped_speed_measurement_is_repeated_once_and_gives_no_ratio(workspace):
+def test_a_stopped_speed_measurement_is_retried_once_and_gives_no_ratio_if_it_is_stopped_again(workspace):
     """No process builds a model of this width within the limit."""
     slow = study().model_copy(update={"max_run_seconds": 0.01})
     measure = ("speed", "--benchmark", "wide")

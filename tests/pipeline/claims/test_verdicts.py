@@ -118,7 +118,7 @@ def test_speeds_from_a_busy_machine_are_inconclusive(share, verdict):
     assert (judgement.reason.code == "claim.speedup.busy") == (verdict == "inconclusive")
 
 
-def test_a_source_that_timed_whole_epochs_is_judged_by_whole_epochs():
+def test_a_claim_of_a_source_that_timed_whole_epochs_is_judged_by_whole_epochs():
     """Training alone is 1.2 times as fast, with validation 1.02 times."""
     claim = SPEEDUP | {"at_least": 1.1}
     assert judged(claim, tables(1.15, 1.25)).verdict == "reproduced"

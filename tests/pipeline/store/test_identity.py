@@ -102,7 +102,7 @@ def test_the_forecast_counts_the_runs_that_edited_code_repeats_if_the_data_are_p
     assert num_missing() == 0
 
 
-def test_settings_that_affect_no_run_repeat_nothing():
+def test_changing_a_setting_that_affects_no_run_repeats_nothing():
     make_all(study())
     margins = dict.fromkeys(VALUES["comparison"]["margin_pp"], 0.125)
     other = {"comparison": VALUES["comparison"] | {"margin_pp": margins}, "max_run_seconds": 100.0}
@@ -196,7 +196,7 @@ def test_changed_images_repeat_the_benchmarks_that_use_them():
 
 
 @pytest.mark.parametrize(("name", "value"), [("installed_engine", "cuda"), ("variables", {"OMP_NUM_THREADS": "1"})])
-def test_another_engine_or_environment_variable_repeats_every_run(monkeypatch, name, value):
+def test_changing_the_engine_or_a_recorded_environment_variable_repeats_every_run(monkeypatch, name, value):
     make_all(study())
     monkeypatch.setattr(identity, name, lambda: value)
     assert missing_runs(study()) == study().runs()
