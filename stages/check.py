@@ -15,7 +15,7 @@ from pipeline.files.places import NUMERICS, PARAMS, SPEED
 from pipeline.machine.environment import device_name_here, installed_engine
 from pipeline.machine.hardware import Hardware, device_name, this_machine
 from pipeline.machine.left_out import left_out
-from pipeline.store.plan import missing_runs
+from pipeline.store.plan import missing_runs, unmade
 from pipeline.study import user_code
 from pipeline.study.benchmark import Imported
 from pipeline.study.engines import ENGINES
@@ -67,7 +67,7 @@ def forecast(study: Study, on_cpu: bool) -> Said:
     """Say how much is left to make and, if the study says how long a run takes, how long that will take."""
     runs = study.runs()
     missing = runs_to_make(study)
-    unmeasured = [name for name in study.timed_benchmarks if not (SPEED / name / "measurement.json").exists()]
+    unmeasured = benchmarks_to_measure(study)
     seconds = FIXED_SECONDS + sum(study.seconds_a_run.get(key.benchmark, 0.0) for key in missing)
     if not NUMERICS.exists():
         seconds += NUMERICS_SECONDS[study.numerics]
@@ -89,6 +89,15 @@ def runs_to_make(study: Study) -> list[RunKey]:
         return missing_runs(study)
     except InputError:
         return [key for key in study.runs() if not (key.directory / "record.json").exists()]
+
+
+def benchmarks_to_measure(study: Study) -> list[str]:
+    """Return the benchmarks whose speed is to be measured. If data are missing, count every measurement as made."""
+    try:
+        stages = unmade(study)
+    except InputError:
+        return [name for name in study.timed_benchmarks if not (SPEED / name / "measurement.json").exists()]
+    return [name for name in study.timed_benchmarks if f"speed@{name}" in stages]
 
 
 def slowness() -> float:

@@ -5,7 +5,6 @@ needs an engine.
 """
 
 import importlib.metadata
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +13,6 @@ from pipeline.data.datasets import read_description
 from pipeline.errors import InputError
 from pipeline.files.code import digest, file_digest, with_imports
 from pipeline.files.places import PARAMS
-from pipeline.machine.engine_choice import SWITCH
 from pipeline.machine.environment import image_identity, installed_engine, variables
 from pipeline.study.configuration import differing
 from pipeline.study.dataset_source import DatasetSource
@@ -164,7 +162,7 @@ def _surroundings(study: Study) -> Identity:
         "campaign": study.campaign,
         "engine": engine,
         "packages": _packages(engine),
-        "variables": variables() | {name: os.environ[name] for name in [SWITCH] if name in os.environ},
+        "variables": variables(),
     }
 
 
