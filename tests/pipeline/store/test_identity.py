@@ -10,6 +10,7 @@ from conftest import REPOSITORY, write_arrays
 
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
+from pipeline.files.places import SPEED
 from pipeline.store import identity
 from pipeline.store.identity import (
     TRAINING_CODE,
@@ -88,6 +89,17 @@ def test_a_changed_recipe_or_variant_repeats_only_its_own_runs():
     assert missing_runs(study(variants=VALUES["variants"] | {"planted_loss": planted})) == [
         RunKey("mnist_dense_256", "planted_loss", 0)
     ]
+
+
+def test_the_forecast_counts_speeds_of_other_variants_as_unmeasured():
+    make_all(study())
+    for name in study().timed_benchmarks:
+        of = of_speed(study(), name, "this CPU", None)
+        obtain(SPEED / name, of, lambda folder: folder.joinpath("measurement.json").write_text("{}"))
+    assert forecast(study(), on_cpu=False).numbers["num_unmeasured"] == 0
+    mixed = VALUES["variants"]["mixed_bfloat16"] | {"benchmarks": ["mnist_dense_256"], "float32_layers": ["Dense"]}
+    more = study(variants=VALUES["variants"] | {"mixed": mixed})
+    assert forecast(more, on_cpu=False).numbers["num_unmeasured"] == 1
 
 
 def test_the_forecast_counts_the_runs_that_edited_code_repeats_if_the_data_are_present():
