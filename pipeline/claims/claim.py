@@ -6,8 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from pipeline.claims.evidence import Evidence
-from pipeline.comparison.tables import Row
+from pipeline.comparison.tables import Row, Tables
 from pipeline.files.untrusted import Untrusted
 from pipeline.machine.hardware import Hardware
 from pipeline.numerics.facts import Value
@@ -34,6 +33,19 @@ ANSWERS: Mapping[str, Answer] = {
 }
 # Measured on the hardware that the claim is about, or counted from formats and shapes.
 EvidenceKind = Literal["measured", "counted"]
+
+
+class Evidence(NamedTuple):
+    """Hold the results that claims are judged by.
+
+    `numerics` is the content of results/numerics.json, or None if there is no such file. `variants` defines the
+    variants that claims name.
+    """
+
+    study: Study
+    tables: Tables
+    numerics: Mapping[str, Any] | None
+    variants: Mapping[str, Variant] = {}
 
 
 class Judgement(Untrusted):

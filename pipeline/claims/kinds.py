@@ -15,6 +15,7 @@ from pydantic import Field
 
 from pipeline.claims.claim import (
     BaseClaim,
+    Evidence,
     EvidenceKind,
     Judgement,
     NotTestableError,
@@ -25,7 +26,6 @@ from pipeline.claims.claim import (
     VariantClaim,
     Verdict,
 )
-from pipeline.claims.evidence import Evidence
 from pipeline.comparison.tables import Row
 from pipeline.numerics.facts import GROWTH_STEPS, NUM_SCORED, SAMPLES, SHORTFALL, TRIALS, Value, is_measured
 from pipeline.numerics.in_words import facts_said, sample_said

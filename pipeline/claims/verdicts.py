@@ -1,4 +1,4 @@
-"""Judge claims by statistics, if this machine and this study can test them."""
+"""Read the results of a study, and judge claims by them, if this machine and this study can test the claims."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,6 +8,7 @@ from pipeline.claims.claim import (
     ANSWERS,
     DEFAULT,
     TF32,
+    Evidence,
     Judgement,
     NotTestableError,
     PairClaim,
@@ -15,11 +16,19 @@ from pipeline.claims.claim import (
     study_lacks,
 )
 from pipeline.claims.claims_file import Claims, load_claims
-from pipeline.claims.evidence import Evidence, read_evidence
 from pipeline.claims.kinds import Claim, UntestedClaim
-from pipeline.files.places import VERDICTS
+from pipeline.comparison.tables import read_tables
+from pipeline.errors import InputError
+from pipeline.files.places import NUMERICS, VERDICTS
 from pipeline.files.untrusted import Untrusted, read_json
+from pipeline.machine.hardware import hardware_of
+from pipeline.machine.left_out import study_as_made
+from pipeline.numerics.facts import is_measured
+from pipeline.records.numerics import Numerics
+from pipeline.study.schema import Study
 from pipeline.words.sentences import Said
+
+REMEDY = "Make it with: dvc repro numerics"
 
 
 class Verdicts(Untrusted):
@@ -46,6 +55,38 @@ def verdicts_text(judgements: Sequence[Judgement]) -> str:
 def read_verdicts(root: Path = Path()) -> list[Judgement]:
     """Return the verdicts in `verdicts.json` under `root`."""
     return read_json(Verdicts, root / VERDICTS, "Make it with: dvc repro judge").judgements
+
+
+def read_evidence(root: Path = Path()) -> Evidence:
+    """Return the evidence under `root`, with `variants` left empty.
+
+    Raises:
+        InputError: a file is missing or damaged, or belongs to another study.
+    """
+    study = study_as_made(root)
+    tables, numerics = read_tables(study, root), read_numerics(study, root)
+    made_on = numerics and numerics["environment"]
+    if numerics and made_on and hardware_of(made_on).kind not in {each.kind for each in tables.hardware()}:
+        numerics = without_measured(numerics)
+    return Evidence(study, tables, numerics)
+
+
+def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any] | None:
+    """Return the content of results/numerics.json for `study`, or None if there is no such file."""
+    path = root / NUMERICS
+    if not path.exists():
+        return None
+    numerics = read_json(Numerics, path, REMEDY)
+    recipes = {name: study.benchmarks[name].recipe for name in study.numerics_on or study.benchmarks}
+    if numerics.identity and {name: of["recipe"] for name, of in numerics.identity["benchmarks"].items()} != recipes:
+        raise InputError(f"{path} belongs to a different study from the one in params.yaml. {REMEDY}")
+    return numerics.model_dump()
+
+
+def without_measured(numerics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `numerics` without the values measured on a device, because the runs used another kind of device."""
+    facts = {name: value for name, value in numerics["facts"].items() if not is_measured(name)}
+    return {**numerics, "facts": facts, "samples": {}, "gradients": {}, "trials": []}
 
 
 def judge_claims(claims: Claims, evidence: Evidence) -> list[Judgement]:

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from pipeline.claims.claim import Judgement
 from pipeline.claims.claims_file import Claims, load_claims
-from pipeline.claims.evidence import read_numerics
-from pipeline.claims.verdicts import read_verdicts
+from pipeline.claims.verdicts import read_numerics, read_verdicts
 from pipeline.comparison.finished_runs import read_circumstances, read_record
 from pipeline.comparison.tables import Row, Tables, read_table, read_tables
 from pipeline.files.places import EPOCHS, SPEED

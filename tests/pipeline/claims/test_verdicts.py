@@ -6,9 +6,8 @@ import pytest
 from comparisons import CPU, between, pair, run, tables
 from conftest import small_study
 
-from pipeline.claims.claim import NotTestableError, check_variant
+from pipeline.claims.claim import Evidence, NotTestableError, check_variant
 from pipeline.claims.claims_file import Claims
-from pipeline.claims.evidence import Evidence
 from pipeline.claims.verdicts import judge_claims
 from pipeline.comparison.tables import Tables
 from pipeline.machine.hardware import Hardware

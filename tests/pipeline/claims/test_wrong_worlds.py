@@ -8,8 +8,8 @@ from comparisons import CPU, between, pair, run
 from conftest import REPOSITORY
 from studies import composed
 
+from pipeline.claims.claim import Evidence
 from pipeline.claims.claims_file import load_claims
-from pipeline.claims.evidence import Evidence
 from pipeline.claims.kinds import CONTRARY
 from pipeline.claims.verdicts import judge_claims
 from pipeline.comparison.tables import Row, Tables

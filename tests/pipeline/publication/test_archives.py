@@ -9,7 +9,7 @@ import pytest
 from archives import DAMAGED_ARCHIVES, DAMAGED_RUNS, DEEP, PLACES, contents_of
 from conftest import ENVIRONMENT
 
-from pipeline.claims.evidence import read_evidence
+from pipeline.claims.verdicts import read_evidence
 from pipeline.comparison.comparing import compare_runs
 from pipeline.errors import InputError
 from pipeline.numerics.facts import is_measured
