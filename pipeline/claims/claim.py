@@ -141,7 +141,12 @@ class BaseClaim(Section):
     @property
     def asked(self) -> Said | None:
         """Say what this project measures or counts for the claim, and which result confirms it."""
-        return None
+        return self.say("asked", **self.told)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """Return what the sentence on what is asked may use: the fields of the claim, and more."""
+        return dict(self)
 
     @property
     def evidence(self) -> EvidenceKind:
@@ -215,6 +220,10 @@ class ThresholdClaim(BaseClaim):
         return self
 
     @property
+    def told(self) -> dict[str, Any]:
+        return super().told | self.threshold._asdict()
+
+    @property
     def threshold(self) -> Threshold:
         return Threshold(self.at_least or self.at_most or 0.0, self.at_least is not None, self.unit)
 
@@ -246,6 +255,10 @@ class PairClaim(VariantClaim):
     @property
     def names(self) -> dict[str, Any]:
         return {"benchmark": self.benchmark, "candidate": self.candidate, "baseline": self.baseline or "float32"}
+
+    @property
+    def told(self) -> dict[str, Any]:
+        return super().told | self.names
 
     def pair(self, evidence: Evidence) -> Row:
         """Return the row of the candidate and its baseline.

@@ -59,10 +59,8 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
     with_validation: bool = False  # the source timed whole epochs
 
     @property
-    def asked(self) -> Said:
-        candidates = [self.candidate, *self.also]
-        more = {"candidates": candidates, "networks": self.networks, "whole": self.with_validation}
-        return self.say("asked", **self.names, **self.threshold._asdict(), **more)
+    def told(self) -> dict[str, Any]:
+        return super().told | {"candidates": [self.candidate, *self.also], "whole": self.with_validation}
 
     def judge(self, evidence: Evidence) -> Judgement:
         if self.networks == "this":
@@ -144,10 +142,6 @@ class MemoryClaim(SpeedClaim, ThresholdClaim):
     baseline: None = None
     at_most: PositiveFloat
 
-    @property
-    def asked(self) -> Said:
-        return self.say("asked", **self.names, **self.threshold._asdict())
-
     def judge(self, evidence: Evidence) -> Judgement:
         pair = self.pair(evidence)
         ratio: Estimate = pair.memory_ratio
@@ -165,10 +159,6 @@ class AccuracyClaim(PairClaim):
 
     kind: Literal["same_accuracy"]
     despite_skips: bool = False
-
-    @property
-    def asked(self) -> Said:
-        return self.say("asked", **self.names)
 
     def judge(self, evidence: Evidence) -> Judgement:
         pair = self.pair(evidence)
@@ -220,12 +210,6 @@ class ValueClaim(VariantClaim):
     value: float
     tolerance: PositiveFloat
 
-    @property
-    def asked(self) -> Said:
-        return self.say(
-            "asked", **self.model_dump(include={"candidate", "benchmark", "quantity", "value", "tolerance"})
-        )
-
     def judge(self, evidence: Evidence) -> Judgement:
         """Compare the published value ± tolerance with the 95 % prediction interval of one more run here.
 
@@ -269,10 +253,6 @@ class LateSkipsClaim(VariantClaim, ThresholdClaim):
     unit = " %"
     kind: Literal["late_skips"]
 
-    @property
-    def asked(self) -> Said:
-        return self.say("asked", candidate=self.candidate, benchmark=self.benchmark, **self.threshold._asdict())
-
     def judge(self, evidence: Evidence) -> Judgement:
         counted = [run for run in self.runs(evidence) if (run.num_late_steps or 0) >= GROWTH_STEPS]
         more = Said("more.steps")
@@ -298,10 +278,6 @@ class OutcomeClaim(VariantClaim):
 
     kind: Literal["outcome"]
     outcome: Literal["completed", "out_of_memory"]
-
-    @property
-    def asked(self) -> Said:
-        return self.say("asked", **self.model_dump(include={"candidate", "benchmark", "outcome"}))
 
     def judge(self, evidence: Evidence) -> Judgement:
         """Judge how runs ended. A run that was too slow decides nothing. A run that diverged did not lack memory."""
@@ -336,10 +312,6 @@ class FactClaim(BaseClaim):
     quantities: Annotated[dict[str, Value], Field(min_length=1)]
 
     @property
-    def asked(self) -> Said:
-        return self.say("asked")
-
-    @property
     def evidence(self) -> EvidenceKind:
         """Return "measured" if every quantity is measured on a device, else "counted"."""
         return "measured" if all(map(is_measured, self.quantities)) else "counted"
@@ -367,10 +339,9 @@ class TrialClaim(BaseClaim):
     margin_pp: PositiveFloat | None = None
 
     @property
-    def asked(self) -> Said:
+    def told(self) -> dict[str, Any]:
         trial = next(trial for trial in TRIALS if trial.name == self.trial)
-        more = {"trains": self.trains, "shortfall": SHORTFALL, "margin_pp": self.margin_pp}
-        return self.say("asked", **trial._asdict(), **more)
+        return super().told | trial._asdict() | {"shortfall": SHORTFALL}
 
     def judge(self, evidence: Evidence) -> Judgement:
         trials = _numerics(evidence, "trials")
@@ -457,6 +428,10 @@ class UntestedClaim(BaseClaim):
     kind: Literal["untested"]
     reason: str
     testable_by: str
+
+    @property
+    def asked(self) -> None:
+        return None
 
     def judge(self, evidence: Evidence) -> Judgement:
         remedy = self.say("remedy", testable_by=self.testable_by)
