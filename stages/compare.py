@@ -1,7 +1,6 @@
 """Compare the runs of the study, and write results/runs.csv and results/pairs.csv."""
 
 import argparse
-from pathlib import Path
 
 from pipeline.comparison.comparing import compare_runs
 from pipeline.files.places import PARAMS, SPEED
@@ -16,10 +15,7 @@ def main(_: argparse.Namespace) -> None:
     with unedited(PARAMS):
         study = study_as_made()
         runs, speeds = made_otherwise(study)
-        tables, files = compare_runs(without=runs, without_speed=speeds)
-    Path("results").mkdir(exist_ok=True)
-    for name, text in files.items():
-        Path(name).write_text(text, encoding="utf-8", newline="")
+        tables = compare_runs(without=runs, without_speed=speeds)
     missing = [key.directory for key in study.runs() if not key.directory.exists()]
     left_out = [*(key.directory for key in runs), *(SPEED / name for name in speeds)]
     stopped = [

@@ -2,9 +2,9 @@
 
 import argparse
 
-from pipeline.claims.verdicts import judge_results, verdicts_text
+from pipeline.claims.verdicts import judge_results
 from pipeline.errors import InputError
-from pipeline.files.places import CLAIMS, NUMERICS, PARAMS, VERDICTS
+from pipeline.files.places import CLAIMS, NUMERICS, PARAMS
 from pipeline.machine.left_out import study_as_made
 from pipeline.store.plan import has_other_numerics
 from stages import run, unedited
@@ -14,7 +14,7 @@ def main(_: argparse.Namespace) -> None:
     with unedited(PARAMS, CLAIMS):
         if has_other_numerics(study_as_made()):
             raise InputError(f"{NUMERICS} was made by another study or by other code. Make it again: dvc repro")
-        VERDICTS.write_text(verdicts_text(judge_results()), encoding="utf-8")
+        judge_results()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Read the results of a study, and judge claims by them, if this machine and this study can test the claims."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,18 +38,14 @@ class Verdicts(Untrusted):
     judgements: list[Judgement]
 
 
-def judge_results(root: Path = Path()) -> list[Judgement]:
-    """Judge each claim and finding under `root` by the results there.
+def judge_results(root: Path = Path()) -> None:
+    """Judge each claim and finding under `root` by the results there, and write `verdicts.json`.
 
     Raises:
         InputError: a file is missing or damaged, or belongs to another study.
     """
-    return judge_claims(load_claims(root / "claims.yaml"), read_evidence(root))
-
-
-def verdicts_text(judgements: Sequence[Judgement]) -> str:
-    """Return the text of `verdicts.json`."""
-    return Verdicts(judgements=list(judgements)).model_dump_json(indent=2) + "\n"
+    verdicts = Verdicts(judgements=judge_claims(load_claims(root / "claims.yaml"), read_evidence(root)))
+    (root / VERDICTS).write_text(verdicts.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 def read_verdicts(root: Path = Path()) -> list[Judgement]:

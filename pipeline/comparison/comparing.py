@@ -60,10 +60,8 @@ class Measured(NamedTuple):
         return device_name(self.environment)
 
 
-def compare_runs(
-    root: Path = Path(), without: Collection[RunKey] = (), without_speed: Collection[str] = ()
-) -> tuple[Tables, dict[str, str]]:
-    """Return the tables of the study under `root`, and the text of each file to write, by path from `root`.
+def compare_runs(root: Path = Path(), without: Collection[RunKey] = (), without_speed: Collection[str] = ()) -> Tables:
+    """Compare the runs and the speeds of the study under `root`. Write the results there, and return the tables.
 
     Cells are empty if nothing was run or measured for them.
 
@@ -87,18 +85,21 @@ def compare_runs(
     for name, speed in measured.items():
         _check_surroundings(name, speed, runs, root)
     texts = {
-        str(RUNS): table_text(RUN_COLUMNS, map(vars, tables.runs)),
-        str(PAIRS): table_text(PAIR_COLUMNS, map(pair_cells, tables.pairs)),
-        str(EPOCHS): table_text(
+        RUNS: table_text(RUN_COLUMNS, map(vars, tables.runs)),
+        PAIRS: table_text(PAIR_COLUMNS, map(pair_cells, tables.pairs)),
+        EPOCHS: table_text(
             [*RunKey._fields, *EpochRecord.model_fields],
             (key._asdict() | epoch.model_dump() for key, run in runs.items() for epoch in run.epochs),
         ),
         **{
-            f"results/{name}.json": json.dumps(metrics, indent=2) + "\n"
+            Path(f"results/{name}.json"): json.dumps(metrics, indent=2) + "\n"
             for name, metrics in summarise(study, tables).items()
         },
     }
-    return tables, texts
+    (root / "results").mkdir(exist_ok=True)
+    for path, text in texts.items():
+        (root / path).write_text(text, encoding="utf-8", newline="")
+    return tables
 
 
 def _read_measured(study: Study, benchmark: str, root: Path) -> Measured:

@@ -3,10 +3,10 @@
 import shutil
 from pathlib import Path
 
-from pipeline.claims.verdicts import judge_results, verdicts_text
+from pipeline.claims.verdicts import judge_results
 from pipeline.comparison.comparing import compare_runs
 from pipeline.errors import InputError
-from pipeline.files.places import CLAIMS, VERDICTS
+from pipeline.files.places import CLAIMS
 from pipeline.files.untrusted import excerpt
 from pipeline.publication.archive import unpack
 from pipeline.report.rendering import PROJECT
@@ -38,9 +38,6 @@ def remake(root: Path) -> Results:
     Raises:
         InputError: the records contradict themselves or one another, or belong to another study.
     """
-    texts = compare_runs(root)[1]
-    (root / "results").mkdir(exist_ok=True)
-    for name, text in texts.items():
-        (root / name).write_text(text, encoding="utf-8", newline="")
-    (root / VERDICTS).write_text(verdicts_text(judge_results(root)), encoding="utf-8")
+    compare_runs(root)
+    judge_results(root)
     return load_results(root)

@@ -81,7 +81,7 @@ def test_a_study_may_continue_on_another_device_whose_times_are_left_out(tmp_pat
     for key, record in records().items():
         changes = {0: {"num_cpus": 8}, 1: {"driver": "590.1"}}.get(key.seed, {})
         write_small_run(tmp_path, changed(record, environment=record.environment | changes), 9.0, 1.0)
-    tables, _ = compare_runs(tmp_path)
+    tables = compare_runs(tmp_path)
     assert [row.timing_fault for row in tables.runs_of("wide", "mixed")] == ["another device", None, None]
     assert tables.pair("wide", "mixed", "float32").num_seeds == 3
     assert [environment["num_cpus"] for environment in read_environments(study, tmp_path)] == [2, 8, 2]
