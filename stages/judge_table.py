@@ -13,8 +13,7 @@ from pipeline.errors import InputError
 from pipeline.files.terminal import print_table
 from pipeline.files.writing import write_whole
 from pipeline.run_table.table_file import COLUMNS, STANDARD_INPUT, read_runs
-from pipeline.run_table.table_page import cells, page
-from pipeline.run_table.table_verdict import Judged, failures_said, judge_table, question, said_of
+from pipeline.run_table.table_verdict import Judged, cells, failures_said, judge_table, page, question, said_of
 from pipeline.words.sentences import sentence, sentences
 from stages import run
 from stages.argument_types import check_given

@@ -1,4 +1,4 @@
-"""Judge a table of runs by the rules for studies, and put the verdict into sentences."""
+"""Judge a table of runs by the rules for studies, and show the verdict: sentences, a table, and a page in one file."""
 
 import math
 from collections import Counter
@@ -9,9 +9,11 @@ import numpy as np
 
 from pipeline.comparison.pairing import Question, Side, set_beside, sides_of
 from pipeline.comparison.tables import Row
+from pipeline.report.pages import page_environment
 from pipeline.statistics.equivalence import is_beyond, paired, unpaired
 from pipeline.statistics.intervals import Estimate, proportion
-from pipeline.words.sentences import Said
+from pipeline.words.numbers import UNKNOWN, decimals, interval
+from pipeline.words.sentences import Said, sentence
 
 
 class Judged(NamedTuple):
@@ -125,3 +127,41 @@ def failures_said(judged: Judged) -> list[Said]:
 
 def outcome_name(judged: Judged, row: Mapping[str, Any]) -> Said:
     return Said("table.outcome", {"outcome": row.get("outcome"), "is_one_sided": judged.asked.is_one_sided})
+
+
+def cells(judged: Judged) -> tuple[list[str], list[list[str]]]:
+    """Return the columns of the table and one row per variant. The margin determines the number of decimals."""
+    places = max(0, 2 - math.ceil(math.log10(judged.asked.margin)))
+    has_speed = any(row["speedup"].value is not None for row in judged.candidates)
+    rows = []
+    for row in judged.rows:
+        mean = UNKNOWN if row["mean"] is None else decimals(row["mean"], f".{places}f")
+        if "outcome" not in row:
+            rows.append([row["variant"], "", mean, "baseline", UNKNOWN])
+            continue
+        difference, speed = in_cell(row["difference"], f"+.{places}f"), in_cell(row["speedup"], ".2f", "×")
+        rows.append([row["variant"], sentence(outcome_name(judged, row)), mean, difference, speed])
+    columns = ["variant", "verdict", judged.metric, "difference [95 %]"] + ["speed [95 %]"] * has_speed
+    return columns, [row[: len(columns)] for row in rows]
+
+
+def in_cell(estimate: Estimate, how: str, unit: str = "") -> str:
+    """Write a value and its interval, as in "−0.12 [−0.40, +0.16]"."""
+    return "unknown" if estimate.value is None else f"{decimals(estimate.value, how)}{unit} {interval(estimate, how)}"
+
+
+def page(judged: Judged, name: str) -> str:
+    """Return one HTML file that loads no other file. `name` is the table's file name."""
+    columns, rows = cells(judged)
+    return (
+        page_environment()
+        .get_template("table.html.j2")
+        .render(
+            name=name,
+            question=question(judged),
+            columns=columns,
+            rows=rows,
+            candidates=[(row, outcome_name(judged, row), said_of(judged, row)) for row in judged.candidates],
+            failures=failures_said(judged),
+        )
+    )

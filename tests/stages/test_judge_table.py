@@ -14,8 +14,7 @@ from projects import USER_ENVIRONMENT, stage
 from pipeline.comparison.pairing import Question
 from pipeline.errors import InputError
 from pipeline.run_table.table_file import read_runs
-from pipeline.run_table.table_page import page
-from pipeline.run_table.table_verdict import failures_said, judge_table, said_of
+from pipeline.run_table.table_verdict import failures_said, judge_table, page, said_of
 from pipeline.words.sentences import sentence
 from stages.judge_table import margin
 
