@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from pipeline.advice.follow_up import slow_policy, with_best_mixture, with_mixtures, with_repair
-from pipeline.advice.proposal import YOURS, choose_size, model_values, propose
+from pipeline.advice import proposal
+from pipeline.advice.proposal import YOURS, with_best_mixture, with_repair
 from pipeline.comparison.tables import Tables, read_tables
 from pipeline.data.datasets import read_description
 from pipeline.files import yaml_files
@@ -47,12 +47,12 @@ def main(arguments: argparse.Namespace) -> None:
 
 def why_slow(planned: Study, made: Study, tables: Tables) -> Study | None:
     """Return the study with a benchmark that tests which layers make 16 bits slow, or None if none need testing."""
-    policy = slow_policy(made, tables)
+    policy = proposal.slow_policy(made, tables)
     if policy is None:
         return None
     description = read_description(made.benchmarks[YOURS].dataset, Path("data")).model_dump(mode="json")
     kinds = call(find_kinds, made, YOURS, tuple(description["image_shape"]), len(description["classes"]))
-    return with_mixtures(planned, policy, kinds) if kinds else None
+    return proposal.with_mixtures(planned, policy, kinds) if kinds else None
 
 
 FURTHER = {
@@ -77,7 +77,7 @@ def compose_study(arguments: argparse.Namespace) -> None:
         dataset = re.sub(r"[^a-z0-9]+", "_", dataset.lower()).strip("_")  # a valid name in a study
     source = {"tfds": arguments.dataset}
     origin = known.get(dataset) or validate(DatasetSource, source, f"--dataset {arguments.dataset}")
-    model = model_values(arguments.model, arguments.source, arguments.arguments, installed_engine())
+    model = proposal.model_values(arguments.model, arguments.source, arguments.arguments, installed_engine())
     asked = arguments.recipe | {"dataset": dataset, "model": model, "batch_size": arguments.batch}
     if arguments.image_size:
         asked["image_size"] = arguments.image_size
@@ -86,11 +86,11 @@ def compose_study(arguments: argparse.Namespace) -> None:
     description = read_description(dataset, data).model_dump(mode="json")
     profile = composed(["profile=yours"])
     profile["description"] += f" Asked by: {command}"
-    compose = partial(propose, profile, asked, origin.model_dump(exclude_unset=True), description)
+    compose = partial(proposal.propose, profile, asked, origin.model_dump(exclude_unset=True), description)
     draft = compose()
     print(f"looking at {arguments.model} under each policy", flush=True)
     seconds = call(look_at, draft, YOURS, tuple(description["image_shape"]), len(description["classes"]))
-    size = choose_size(draft, seconds, arguments.batch, draft.benchmarks[YOURS].split.num_train_examples)
+    size = proposal.choose_size(draft, seconds, arguments.batch, draft.benchmarks[YOURS].split.num_train_examples)
     replace_params(text_of_study(compose(size=size)))
     batches = " and ".join(f"{multiple * arguments.batch:,}" for multiple in size.multiples)
     print(f"training on {size.num_images:,} images at batch {batches}, about {duration(size.seconds)} here")

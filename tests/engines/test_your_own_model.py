@@ -101,7 +101,7 @@ def test_advise_runs_an_edited_study_and_its_follow_ups_once(finished, environme
     short["variants"] = {name: study["variants"][name] for name in ("float32", "mixed_float16", "mixed_bfloat16")}
     short["comparison"] = study["comparison"] | {"must_differ": []}
     (finished / "params.yaml").write_text(yaml.safe_dump(study | short))
-    further = finished / "pipeline/advice/follow_up.py"
+    further = finished / "pipeline/advice/proposal.py"
     further.write_text(further.read_text().replace("BUDGET_SECONDS = 100.0", "BUDGET_SECONDS = 1.0"))
     printed = run(finished, environment, sys.executable, "-m", "stages.advise", *asked)
     assert printed.endswith(f"Report: {finished / 'results' / 'report.html'}\n")
