@@ -104,16 +104,11 @@ def propose(
         size: how many images to use, and at which batches; by default all images, at `batch_size` (B) and at 2B.
 
     Raises:
-        InputError: the study would not be valid, there are too few images for a batch of 2B, or images are not square
+        InputError: the study would not be valid, as with too few images for a batch of 2B; or images are not square,
             and no size was chosen.
     """
-    num_examples, batch_size = description["num_train_examples"], asked["batch_size"]
+    num_examples = description["num_train_examples"]
     num_validation = max(1, round(VALIDATION_SHARE * num_examples))
-    if 2 * batch_size > num_examples - num_validation:
-        raise InputError(
-            f"--batch: twice the batch must be at most {num_examples - num_validation}, the training examples of "
-            f"{asked['dataset']} after {num_validation} are set aside for validation. Received: {batch_size}"
-        )
     height, width = description["image_shape"][:2]
     if height != width and "image_size" not in asked:
         short, long = sorted((height, width))
@@ -150,7 +145,8 @@ def propose(
         "variants": variants,
         "deviations": {YOURS: deviations},
     }
-    return validate(Study, values, f"MODEL={asked['model']['name']} DATASET={asked['dataset']} BATCH={batch_size}")
+    model, dataset, batch = asked["model"]["name"], asked["dataset"], asked["batch_size"]
+    return validate(Study, values, f"MODEL={model} DATASET={dataset} BATCH={batch}")
 
 
 def slow_policy(made: Study, tables: Tables) -> str | None:

@@ -122,7 +122,7 @@ def test_non_square_images_need_an_image_size():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"batch": 40}, "--batch: twice the batch must be at most 54, the training examples"),
+        ({"batch": 40}, "mixed_bfloat16_2x is more than the 54 training examples"),
         ({"model": "lost:build"}, "lost.py does not exist"),
         ({"model": "dense", "arguments": {"unit": 8}}, "unknown key. Did you mean 'units'?"),
         ({"dataset": "Not A Name"}, "--dataset Not A Name: 1 fault"),
