@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,6 @@ LEDGER = "ledger"  # in the folder of campaigns
 PROJECT = Path(__file__).parents[2]
 CODE = ("CITATION.cff", "claims.yaml", "deploy/slurm", "pipeline", "requirements", "stages")
 RESERVED = (LEDGER, Path(BASELINE).stem)  # would be taken for files of the ledger
-MAX_SHOWN = 5  # differences between two studies
 MAX_SEED = 10**9  # short enough to read, and valid for every engine
 
 
@@ -59,22 +57,12 @@ def prepare_campaign(name: str, campaigns: Path) -> Path:
 
 def _check_same(folder: Path, values: dict[str, Any]) -> None:
     """Refuse a campaign's folder whose study differs from `values`."""
-    theirs = yaml_files.load(folder / PARAMS)
-    paths = list(differing(theirs, values))
-    if paths:
-        shown = [
-            f"{'.'.join(path)} is {_at(theirs, path)} there, {_at(values, path)} here" for path in paths[:MAX_SHOWN]
-        ]
-        more = [f"and {len(paths) - MAX_SHOWN} more"] if len(paths) > MAX_SHOWN else []
+    names = ", ".join(map(".".join, differing(yaml_files.load(folder / PARAMS), values)))
+    if names:
         raise InputError(
-            f"campaign {folder.name} is of another study: {'; '.join(shown + more)}. Choose another name: CAMPAIGN=…"
+            f"campaign {folder.name} is of another study, which differs in {excerpt(names)}. "
+            "Choose another name: CAMPAIGN=…"
         )
-
-
-def _at(values: Any, path: Sequence[str]) -> str:
-    for name in path:
-        values = values.get(name) if isinstance(values, dict) else None
-    return "not set" if values is None else excerpt(values, 80)
 
 
 def _fill(folder: Path, study: Study, values: dict[str, Any]) -> None:
