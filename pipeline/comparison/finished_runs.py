@@ -55,8 +55,8 @@ def read_epochs(record: RunRecord, root: Path = Path()) -> list[EpochRecord]:
     """
     path = root / record.key.directory / "epochs.csv"
     epochs = untrusted.read_rows(EpochRecord, path, _remedy(record.key))
-    for contradiction in _contradictions(record, epochs):
-        raise damaged(path, contradiction, _remedy(record.key))
+    if [epoch.epoch for epoch in epochs] != list(range(1, record.num_epochs + 1)):
+        raise damaged(path, f"it must have epochs 1 to {record.num_epochs}", _remedy(record.key))
     return epochs
 
 
@@ -109,12 +109,6 @@ def _contradictions_of_predictions(
         yield f"its labels differ from those of other runs of {record.benchmark}"
     if accuracy is not None and not (len(labels) and math.isclose((labels == predicted).mean(), accuracy)):
         yield f"its accuracy differs from the {accuracy} of the record"
-
-
-def _contradictions(record: RunRecord, epochs: list[EpochRecord]) -> Iterator[str]:
-    """Yield each contradiction between a run's epochs and its record."""
-    if [epoch.epoch for epoch in epochs] != list(range(1, record.num_epochs + 1)):
-        yield f"it must have epochs 1 to {record.num_epochs}"
 
 
 def _remedy(key: RunKey) -> str:
