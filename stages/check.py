@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipeline.claims.claims_file import load_claims
-from pipeline.comparison.comparable import check_candidates
 from pipeline.comparison.finished_runs import read_record
 from pipeline.errors import InputError
 from pipeline.files.places import NUMERICS, PARAMS, SPEED
@@ -44,8 +43,6 @@ def check() -> None:
         study = load_study()
         with _noting(faults):
             check_own_code(study)
-        with _noting(faults):
-            check_candidates(study)
     with _noting(faults):
         load_claims()
     if faults:

@@ -42,12 +42,6 @@ def _shared(record: RunRecord) -> Iterator[tuple[str, Hashable, str]]:
         yield "initial weights", (record.benchmark, record.seed), _short(record.initial_weights_sha256)
 
 
-def check_candidates(study: Study) -> None:
-    """Raise `InputError` if no benchmark has two variants."""
-    if all(len(study.variants_of(name)) < 2 for name in study.benchmarks):
-        raise InputError("params.yaml: variants: no benchmark has two, so there is nothing to compare.")
-
-
 def pairs_of(study: Study, benchmark: str) -> list[tuple[str, str]]:
     """Return (baseline, candidate) for every pair on `benchmark`.
 

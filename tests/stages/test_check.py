@@ -48,15 +48,6 @@ def test_faults_in_both_files_are_reported_at_once_with_exit_status_2(folder):
     assert "claim: unknown key. Did you mean 'claims'?" in done.stderr
 
 
-def test_a_study_that_compares_nothing_is_refused(folder):
-    values = small_study().model_dump(mode="json")
-    values |= {"variants": {"float32": values["variants"]["float32"]}}
-    write(folder, values)
-    done = stage(folder, "check")
-    assert done.returncode == 2
-    assert "variants: no benchmark has two, so there is nothing to compare" in done.stderr
-
-
 def test_finished_runs_from_another_device_are_reported_before_training(folder, monkeypatch):
     """They were made on the two cores of an Example CPU. Those of another campaign are trained again anyway."""
     study = small_study()
