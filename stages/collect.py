@@ -76,8 +76,7 @@ def _with_all(study: Study) -> int:
     earlier = [old for old in read_ledger(ledger) if old.campaign != new.campaign and old.started_at <= new.started_at]
     result = detect_drift(new, earlier, read_baseline(new.series, ledger))
     path = append(new, ledger)
-    findings = [sentence(finding.said) for finding in result.findings]
-    reasons = list(map(sentence, result.reasons))
+    findings, reasons = list(map(sentence, result.findings)), list(map(sentence, result.reasons))
     drift = {"series": new.series, "ledger": str(path), "findings": findings, "reasons": reasons}
     write_status(status(load_results(), result.exit_code) | drift)
     for line in findings + reasons or [sentence(Said("drift.none", {"series": new.series}))]:

@@ -23,29 +23,9 @@ Place = tuple[str, str, str]  # benchmark, variant, quantity
 FINE, WARNING, DRIFT, TOO_LITTLE, INVALID = 0, 10, 20, 30, 40
 
 
-class Alarm(NamedTuple):
-    """Hold a variant's quantity that has left the band of `pipeline.statistics.shifts`, for better or for worse."""
-
-    benchmark: str
-    variant: str
-    quantity: str
-    shift: Shift
-    confirmed: bool
-
-    @property
-    def said(self) -> Said:
-        """Say what has changed, by how much, and how much the band allows."""
-        places = {"benchmark": self.benchmark, "variant": self.variant, "confirmed": self.confirmed}
-        now, then, allowed = self.shift
-        if self.quantity in (ACCURACY, COMPLETED):
-            return Said(f"drift.{self.quantity}", places | {"now": now, "then": then, "allowed": allowed})
-        ratios = {"slowdown": math.exp(now - then), "least": math.exp(-allowed), "most": math.exp(allowed)}
-        return Said(f"drift.{self.quantity}", places | ratios)
-
-
 class DriftResult(NamedTuple):
     exit_code: int
-    findings: list[Alarm]
+    findings: list[Said]
     reasons: list[Said]
 
 
@@ -53,6 +33,8 @@ def detect_drift(
     new: CampaignEntry, earlier: Sequence[CampaignEntry], baseline: Sequence[CampaignEntry]
 ) -> DriftResult:
     """Return what has changed since the baseline.
+
+    A finding is a quantity of a variant that has left the band of `pipeline.statistics.shifts`.
 
     Args:
         earlier: the campaigns before `new`, oldest first. The last campaign of the same series outside the baseline
@@ -63,16 +45,26 @@ def detect_drift(
     repeated = _shifts(before, baseline) if before and not before.seeds & new.seeds else {}
     shifts = _shifts(new, baseline)
     findings = [
-        Alarm(*place, found, place in repeated and repeated[place].direction == found.direction)
+        _said(*place, found, confirmed=place in repeated and repeated[place].direction == found.direction)
         for place, found in shifts.items()
         if found.direction
     ]
     reasons = [*_too_little(new, baseline, shifts.keys()), *_not_timed(new, baseline)]
     if findings:
-        exit_code = DRIFT if any(finding.confirmed for finding in findings) else WARNING
+        exit_code = DRIFT if any(finding.numbers["confirmed"] for finding in findings) else WARNING
     else:
         exit_code = INVALID if NO_SPEED in reasons else TOO_LITTLE if reasons else FINE
     return DriftResult(exit_code, findings, reasons)
+
+
+def _said(benchmark: str, variant: str, quantity: str, found: Shift, confirmed: bool) -> Said:
+    """Say what has left the band, for better or for worse, by how much, and how much the band allows."""
+    places = {"benchmark": benchmark, "variant": variant, "confirmed": confirmed}
+    now, then, allowed = found
+    if quantity in (ACCURACY, COMPLETED):
+        return Said(f"drift.{quantity}", places | {"now": now, "then": then, "allowed": allowed})
+    ratios = {"slowdown": math.exp(now - then), "least": math.exp(-allowed), "most": math.exp(allowed)}
+    return Said(f"drift.{quantity}", places | ratios)
 
 
 def _shifts(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict[Place, Shift]:
