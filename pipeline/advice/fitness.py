@@ -44,12 +44,10 @@ def check(study: Study, name: str, image_shape: tuple[int, int, int], num_classe
     benchmark = study.benchmarks[name]
     with user_code.files_read() as paths:
         for variant in _one_a_precision(study.variants_of(name).values()):
-            with _outcome_or_refusal(name, variant) as says:
+            with _outcome_or_refusal(name, variant):
                 model = _build(benchmark, variant, image_shape[-1], num_classes)
                 images = _check_predictions(model, name, benchmark, variant, image_shape)
                 engine.try_step(model, images, np.zeros(len(images), np.int64))
-            if says:
-                print(f"{name}: {variant.policy} does not fit into memory here; its runs will say so in their records")
     if isinstance(benchmark.model, Imported):
         _check_beside(name, Path(benchmark.model.source), paths)
 
@@ -108,14 +106,13 @@ def _one_a_precision(variants: Iterable[Variant]) -> Iterable[Variant]:
 
 
 @contextmanager
-def _outcome_or_refusal(name: str, variant: Variant) -> Iterator[list[str]]:
+def _outcome_or_refusal(name: str, variant: Variant) -> Iterator[None]:
     """Turn an error inside the block into an `InputError` that names the policy and the layer.
 
-    Lack of memory is an outcome of runs, not an error. It is noted in the list that is yielded.
+    Lack of memory is an outcome of runs, not an error. It ends the block, and is printed.
     """
-    outcome: list[str] = []
     try:
-        yield outcome
+        yield
     except InputError:
         raise
     except Exception as error:  # whatever the layers and the engine raise
@@ -128,7 +125,7 @@ def _outcome_or_refusal(name: str, variant: Variant) -> Iterator[list[str]]:
                 f"{name}: Keras can't train this model under {policy}{mixed}: {f'in {where[1]}: ' if where else ''}"
                 f"{type(error).__name__}: {reason}. Change the model, or leave the variants of {policy}{mixed} out"
             ) from error
-        outcome.append("out_of_memory")
+        print(f"{name}: {variant.policy} does not fit into memory here; its runs will say so in their records")
 
 
 def _build(benchmark: Benchmark, variant: Variant, num_channels: int, num_classes: int) -> keras.Model:
