@@ -10,8 +10,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from pipeline.campaign.jobs import CLUSTER, Cluster
 from pipeline.campaign.preparing import CAMPAIGNS, prepare_campaign
-from pipeline.campaign.slurm import CLUSTER, Cluster
 from pipeline.errors import InputError
 from pipeline.machine.environment import installed_engine
 from pipeline.study.configuration import read

@@ -15,10 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.campaign.alarm import TOO_LITTLE, WARNING, detect_drift
-from pipeline.campaign.elements import elements, in_words, missing_elements
+from pipeline.campaign.jobs import CLUSTER, elements, in_words, missing_elements
 from pipeline.campaign.ledger import append, entry, read_baseline, read_ledger
 from pipeline.campaign.preparing import LEDGER
-from pipeline.campaign.slurm import CLUSTER
 from pipeline.comparison.finished_runs import read_record, read_speeds
 from pipeline.errors import InputError
 from pipeline.files.places import STATUS

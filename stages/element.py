@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from pipeline.campaign.elements import elements, in_words
+from pipeline.campaign.jobs import elements, in_words
 from pipeline.errors import InputError
 from pipeline.study.schema import load_study
 from stages import run

@@ -7,9 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.campaign.elements import elements, missing_elements
+from pipeline.campaign.jobs import CLUSTER, Cluster, elements, missing_elements, split
 from pipeline.campaign.preparing import LEDGER
-from pipeline.campaign.slurm import CLUSTER, Cluster, split
 from pipeline.errors import InputError
 from pipeline.files.places import STATUS
 from pipeline.study.configuration import read

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from conftest import REPOSITORY
 
-from pipeline.campaign.slurm import Cluster
+from pipeline.campaign.jobs import Cluster
 from pipeline.claims.claims_file import Claims
 from pipeline.files import yaml_files
 from pipeline.study.configuration import validate

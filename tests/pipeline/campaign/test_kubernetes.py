@@ -7,7 +7,7 @@ import pytest
 import yaml
 from conftest import REPOSITORY
 
-from pipeline.campaign.elements import elements
+from pipeline.campaign.jobs import elements
 from pipeline.study.schema import load_study
 
 MANIFEST = REPOSITORY / "deploy" / "kubernetes" / "campaign.yaml"

@@ -7,8 +7,7 @@ import yaml
 from conftest import REPOSITORY, small_study, write_data
 from projects import link_code, program, stage
 
-from pipeline.campaign.elements import elements, missing_elements
-from pipeline.campaign.slurm import Cluster, split
+from pipeline.campaign.jobs import Cluster, elements, missing_elements, split
 from pipeline.errors import InputError
 from pipeline.machine.left_out import write_left_out
 from pipeline.study.configuration import read
