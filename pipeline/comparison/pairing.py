@@ -10,7 +10,6 @@ from pipeline.statistics.equivalence import (
     MAX_MARGIN_SHARE,
     UNKNOWN,
     Contrast,
-    EquivalenceOutcome,
     Loss,
     PValues,
     adjust,
@@ -210,18 +209,17 @@ def _losses(pair: Pair, gain: Contrast, num_candidates: int, asked: Question) ->
 
 
 def _tests(reason: str | None, adjusted: PValues, num_candidates: int) -> dict[str, Any]:
-    """Return the p-values and the outcome that they give."""
+    """Return the p-values and the outcome that they give.
+
+    If there is a `reason` for doubt, only a difference beyond the margin counts.
+    """
+    decided = outcome(adjusted.within, adjusted.differs)
+    if reason:
+        decided = "different" if is_beyond(adjusted.beyond) else "inconclusive"
     return {
         "num_candidates": num_candidates,
         "p_different": adjusted.differs,
         "p_equivalent": adjusted.within,
         "p_beyond_margin": adjusted.beyond,
-        "outcome": _outcome(reason, adjusted),
+        "outcome": decided,
     }
-
-
-def _outcome(reason: str | None, adjusted: PValues) -> EquivalenceOutcome:
-    """Return the outcome of the tests. If there is a `reason` for doubt, only a difference beyond the margin counts."""
-    if reason:
-        return "different" if is_beyond(adjusted.beyond) else "inconclusive"
-    return outcome(adjusted.within, adjusted.differs)
