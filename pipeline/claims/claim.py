@@ -149,9 +149,9 @@ class BaseClaim(Section):
         return dict(self)
 
     @property
-    def evidence(self) -> EvidenceKind:
-        """Return the kind of evidence that decides the claim."""
-        return "measured"
+    def is_counted(self) -> bool:
+        """Tell whether values counted from formats and shapes decide the claim, on whatever hardware."""
+        return False
 
     def judge(self, evidence: Evidence) -> Judgement:
         """Judge the claim by `evidence`. Raise `NotTestableError` if the evidence can't test the claim."""

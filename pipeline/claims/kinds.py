@@ -16,7 +16,6 @@ from pydantic import Field
 from pipeline.claims.claim import (
     BaseClaim,
     Evidence,
-    EvidenceKind,
     Judgement,
     NotTestableError,
     PairClaim,
@@ -312,9 +311,8 @@ class FactClaim(BaseClaim):
     quantities: Annotated[dict[str, Value], Field(min_length=1)]
 
     @property
-    def evidence(self) -> EvidenceKind:
-        """Return "measured" if every quantity is measured on a device, else "counted"."""
-        return "measured" if all(map(is_measured, self.quantities)) else "counted"
+    def is_counted(self) -> bool:
+        return not all(map(is_measured, self.quantities))
 
     def judge(self, evidence: Evidence) -> Judgement:
         facts: Mapping[str, Value] = _numerics(evidence, "facts")
@@ -390,10 +388,6 @@ class SampleClaim(ThresholdClaim):
     def asked(self) -> Said:
         name, _, benchmark = self.sample.partition(".")
         return self.say(f"asked.{name}", benchmark=benchmark, **self.threshold._asdict())
-
-    @property
-    def evidence(self) -> EvidenceKind:
-        return "counted" if self.is_counted else "measured"
 
     def judge(self, evidence: Evidence) -> Judgement:
         return self._counted(evidence) if self.is_counted else self._measured(evidence)

@@ -106,7 +106,7 @@ def _judge(claim: Claim, evidence: Evidence) -> Judgement:
         judgement = claim.judge(evidence)
     except NotTestableError as error:
         lack, judgement = error, claim.judgement("not testable here", error.reason)
-    if claim.evidence == "counted":
+    if claim.is_counted:
         known = {"would_change": lack.remedy} if lack else {"would_change": None, "evidence": "counted"}
         return judgement.model_copy(update=known)
     benchmark = getattr(claim, "benchmark", "")

@@ -158,7 +158,7 @@ def test_evidence_for_and_against_a_claim_changes_its_verdict(claim):
     assert right.verdict == ("inconclusive" if networks == "every" else "reproduced"), right.reason
     assert wrong.verdict == ("inconclusive" if networks == "some" else "not reproduced"), wrong.reason
     for judgement in (right, wrong):
-        assert judgement.evidence == claim.evidence
+        assert judgement.evidence == ("counted" if claim.is_counted else "measured")
         assert judgement.measured
         assert bool(judgement.would_change) == (judgement.verdict == "inconclusive")
 
