@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import PositiveFloat, PositiveInt
 
-from pipeline.comparison.comparable import surroundings
+from pipeline.comparison.finished_runs import surroundings
 from pipeline.errors import InputError
 from pipeline.files.untrusted import Untrusted, read_json
 from pipeline.files.writing import write_whole

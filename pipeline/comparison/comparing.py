@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.comparison.comparable import check_comparable, pairs_of, surroundings
 from pipeline.comparison.finished_runs import (
     Run,
+    check_comparable,
     read_circumstances,
     read_runs,
     read_speeds,
     remedy_of_speed,
+    surroundings,
 )
 from pipeline.comparison.pairing import Question, set_beside
 from pipeline.comparison.tables import (
@@ -237,6 +238,20 @@ def _pair_rows(
         row = {"benchmark": benchmark, "baseline": baseline, "candidate": REPEAT}
         rows.append(row | _speed_cells(study, benchmark, baseline, REPEAT, measured))
     return rows
+
+
+def pairs_of(study: Study, benchmark: str) -> list[tuple[str, str]]:
+    """Return (baseline, candidate) for every pair on `benchmark`.
+
+    Pairs with the study's baseline come first. Next come pairs with TF32, the default of a GPU that has it, and then
+    the study's further pairs.
+    """
+    settings, variants = study.comparison, study.variants_of(benchmark)
+    pairs = [(settings.baseline, name) for name in variants if name != settings.baseline]
+    if default := study.plain(benchmark, DEFAULT_POLICY):
+        pairs += [(default, name) for name in variants if name not in (settings.baseline, default)]
+    pairs += [(pair.baseline, pair.candidate) for pair in settings.further_pairs]
+    return [pair for pair in dict.fromkeys(pairs) if variants.keys() >= set(pair)]
 
 
 def _result(run: Run) -> Row:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pipeline.claims.claims_file import Claims, load_claims
 from pipeline.claims.kinds import Claim, accuracy_numbers
-from pipeline.comparison.comparable import device_in_words
+from pipeline.comparison.finished_runs import device_in_words
 from pipeline.files.places import CLAIMS
 from pipeline.publication.study_page import engine
 from pipeline.report.first_screen import FURTHER, VariantRow, in_cell, variant_rows

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from pipeline.claims.claim import Judgement
-from pipeline.comparison.comparable import device_in_words
+from pipeline.comparison.finished_runs import device_in_words
 from pipeline.comparison.tables import Row
 from pipeline.numerics.facts import DTYPES, KERAS_POLICIES, TRIAL_SIZE
 from pipeline.numerics.in_words import facts_said, sample_said

@@ -5,7 +5,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from pipeline.comparison.comparable import device_in_words
+from pipeline.comparison.finished_runs import device_in_words
 from pipeline.files.places import REPORT, STATUS
 from pipeline.report.first_screen import SAME_BATCH, columns, variant_rows
 from pipeline.report.names import benchmark_names

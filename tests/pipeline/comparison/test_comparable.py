@@ -4,8 +4,8 @@ import pytest
 import yaml
 from conftest import ENVIRONMENT, changed, planned_record, small_study, write_small_run, write_speeds
 
-from pipeline.comparison.comparable import check_comparable, device_in_words
 from pipeline.comparison.comparing import compare_runs
+from pipeline.comparison.finished_runs import check_comparable, device_in_words
 from pipeline.errors import InputError
 from pipeline.report.results import read_environments
 from pipeline.study.schema import RunKey

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from conftest import ENVIRONMENT, changed, epoch_records, planned_record, predictions, small_study, timed, timed_blocks
 
-from pipeline.comparison.comparable import check_comparable
 from pipeline.comparison.comparing import Measured, run_row, summarise, tabulate
-from pipeline.comparison.finished_runs import Run
+from pipeline.comparison.finished_runs import Run, check_comparable
 from pipeline.comparison.tables import PAIR_COLUMNS, RUN_COLUMNS, pair_cells, read_tables, table_text
 from pipeline.errors import InputError
 from pipeline.files.places import PAIRS, RUNS

@@ -6,7 +6,7 @@ from conftest import ENVIRONMENT
 from nvml import show
 from pydantic import TypeAdapter
 
-from pipeline.comparison.comparable import surroundings
+from pipeline.comparison.finished_runs import surroundings
 from pipeline.machine import environment, hardware
 from pipeline.records.run_record import Environment
 
