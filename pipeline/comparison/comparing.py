@@ -109,25 +109,19 @@ def _read_measured(study: Study, benchmark: str, root: Path) -> Measured:
 
 
 def _check_surroundings(benchmark: str, measured: Measured, runs: Mapping[RunKey, Run], root: Path) -> None:
-    """Check that speed was measured in the environment of the runs.
-
-    Compare with the runs on the same device or, if there are none, with the runs of the benchmark.
+    """Check that speed was measured with the packages of the runs, and on a device that made some of them.
 
     Raises:
         InputError: the surroundings differ; the message names the difference, and says how to measure again.
     """
     ours = surroundings(measured.environment)
-    made = {key: surroundings(run.record.environment) for key, run in runs.items()}
-    there = {key: theirs for key, theirs in made.items() if theirs["device"] == measured.device}
-    there = there or {key: theirs for key, theirs in made.items() if key.benchmark == benchmark}
-    if not there:
-        return
-    key, wanted = max(there.items(), key=lambda item: len(item[1].items() & ours.items()))
-    for what, value in wanted.items():
-        if ours[what] != value:
+    made = [surroundings(run.record.environment) for run in runs.values()]
+    for what in ("device", "engine", "packages", "container image"):
+        known = dict.fromkeys(theirs[what] for theirs in made)
+        if made and ours[what] not in known:
             raise InputError(
-                f"{root / SPEED / benchmark} and {key.directory} can't be compared: they "
-                f"differ in {what} ({ours[what]}; {value}). {remedy_of_speed(benchmark)}"
+                f"{root / SPEED / benchmark} and the runs can't be compared: they differ in {what} "
+                f"({ours[what]}; {'; '.join(known)}). {remedy_of_speed(benchmark)}"
             )
 
 

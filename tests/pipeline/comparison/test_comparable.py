@@ -79,7 +79,7 @@ def test_a_study_may_continue_on_another_device_whose_times_are_left_out(tmp_pat
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(study.model_dump(mode="json")))
     write_speeds(tmp_path, study)
     for key, record in records().items():
-        changes = {0: {"num_cpus": 8}, 1: {"driver": "590.1"}}.get(key.seed, {})
+        changes = {"num_cpus": 8} if key.seed == 0 else {"driver": "590.1"}
         write_small_run(tmp_path, changed(record, environment=record.environment | changes), 9.0, 1.0)
     tables = compare_runs(tmp_path)
     assert [row.timing_fault for row in tables.runs_of("wide", "mixed")] == ["another device", None, None]
