@@ -10,13 +10,12 @@ from pathlib import Path
 from pipeline.claims.claims_file import load_claims
 from pipeline.comparison.finished_runs import read_record
 from pipeline.errors import InputError
-from pipeline.files.places import NUMERICS, PARAMS, SPEED
+from pipeline.files.code import check_exists
+from pipeline.files.places import NUMERICS, SPEED
 from pipeline.machine.environment import device_name_here, installed_engine
 from pipeline.machine.hardware import Hardware, device_name, this_machine
 from pipeline.machine.left_out import left_out
 from pipeline.store.plan import missing_runs, unmade
-from pipeline.study import user_code
-from pipeline.study.benchmark import Imported
 from pipeline.study.engines import ENGINES
 from pipeline.study.schema import RunKey, Study, load_study
 from pipeline.words.sentences import Said, sentence
@@ -36,13 +35,14 @@ def check() -> None:
     """Check the study in this folder; print what trains it, which variants are left out, and how much is left to make.
 
     Raises:
-        InputError: the message names every fault of the study, of the claims and of the user's own code.
+        InputError: the message names every fault of the study and of the claims.
     """
     faults: list[str] = []
     with _noting(faults):
         study = load_study()
-        with _noting(faults):
-            check_own_code(study)
+        for benchmark in study.benchmarks.values():
+            with _noting(faults):
+                check_exists(Path(benchmark.model.source))
     with _noting(faults):
         load_claims()
     if faults:
@@ -117,20 +117,6 @@ def _noting(faults: list[str]) -> Iterator[None]:
         yield
     except InputError as error:
         faults.append(str(error))
-
-
-def check_own_code(study: Study) -> None:
-    """Raise `InputError` for faults in the user's modules that can be found without running them."""
-    messages = []
-    for name, benchmark in study.benchmarks.items():
-        model = benchmark.model
-        if isinstance(model, Imported):
-            try:
-                user_code.check_function(model.module, model.function, Path(model.source))
-            except InputError as error:
-                messages.append(f"{PARAMS}: benchmarks.{name}.model: {error}")
-    if messages:
-        raise InputError("\n".join(messages))
 
 
 def trains_on(engine: str, hardware: Hardware) -> Said:

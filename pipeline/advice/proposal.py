@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from pipeline.comparison.tables import Row, Tables
 from pipeline.errors import InputError
+from pipeline.files.code import check_exists
 from pipeline.statistics.contrasts import MIN_LAUNCHES
 from pipeline.study.benchmark import OWN_MODELS, Imported
 from pipeline.study.configuration import validate
 from pipeline.study.schema import Study
-from pipeline.study.user_code import check_function
 from pipeline.study.variant import DEFAULT_POLICY
 
 YOURS = "yours"  # names the profile and its benchmark
@@ -43,7 +43,7 @@ def model_values(name: str, source: str | None, arguments: dict[str, Any], engin
     `source` is the file or folder of the user's model: by default, the top-level module of `name` in this folder.
 
     Raises:
-        InputError: the user's model has a fault that shows without running it.
+        InputError: `name` is not the name of a model, or there is no `source`.
     """
     if name in OWN_MODELS:
         kind = OWN_MODELS[name]
@@ -55,8 +55,8 @@ def model_values(name: str, source: str | None, arguments: dict[str, Any], engin
         beside = Path(name.partition(":")[0].partition(".")[0])
         source = str(beside if beside.is_dir() else beside.with_suffix(".py"))
     values = {"name": name, "arguments": arguments, "source": source}
-    model = validate(Imported, values, f"MODEL={name}")
-    check_function(model.module, model.function, Path(source))
+    validate(Imported, values, f"MODEL={name}")
+    check_exists(Path(source))
     return values
 
 

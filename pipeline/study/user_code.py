@@ -1,13 +1,11 @@
-"""Load and check the user's code that a study names. Nothing here needs an engine."""
+"""Load the user's code that a study names. Nothing here needs an engine."""
 
-import ast
 import importlib
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from unittest import mock
@@ -88,40 +86,3 @@ def _note(event: str, arguments: tuple[object, ...]) -> None:
     if isinstance(arguments[2], int) and arguments[2] & os.O_ACCMODE != os.O_WRONLY:
         folder, cached, name = os.path.realpath(os.fsdecode(arguments[0])).rpartition("/__pycache__/")
         _read.add(f"{folder}/{name.partition('.')[0]}.py" if cached else name)
-
-
-def check_function(module: str, function: str, source: Path) -> None:
-    """Refuse a function that is visibly wrong, without running any code.
-
-    Raises:
-        InputError: there is no `source` or no such module in it, the module is not valid Python, or the function
-            written there does not take one argument.
-    """
-    check_exists(source)
-    origin = _find(module, source)
-    if origin is None:
-        raise InputError(f"{module} can't be imported from {source}: there is no such module")
-    try:
-        tree = ast.parse(Path(origin).read_bytes())
-    except (SyntaxError, ValueError, OSError) as error:
-        raise InputError(f"{module} can't be imported from {source}: {type(error).__name__}: {error}") from None
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == function and not node.decorator_list:
-            required = len(node.args.posonlyargs) + len(node.args.args) - len(node.args.defaults)
-            takes_one = bool(node.args.posonlyargs or node.args.args or node.args.vararg)
-            if not takes_one or required > 1 or None in node.args.kw_defaults:
-                raise InputError(
-                    f"{module}:{function} must take one argument, a ModelSpec. Received: {ast.unparse(node.args)}"
-                )
-
-
-def _find(module: str, source: Path) -> str | None:
-    """Return the file that Python would import, or None. Run no code, not even that of parent packages."""
-    importlib.invalidate_caches()
-    path, origin = [*sys.path, str(source.resolve().parent)], None
-    for name in module.split("."):
-        spec = PathFinder.find_spec(name, path)
-        if spec is None:
-            return None
-        path, origin = list(spec.submodule_search_locations or ()), spec.origin
-    return origin

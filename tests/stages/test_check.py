@@ -1,4 +1,4 @@
-"""Messages of `make repro` about a study, its claims and the user's code before anything runs; exit statuses."""
+"""Messages of `make repro` about a study and its claims before anything runs; exit statuses."""
 
 import shutil
 import subprocess
@@ -10,10 +10,9 @@ import pytest
 from conftest import REPOSITORY, planned_record, small_study, write_small_run
 from projects import stage
 
-from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.machine.hardware import Hardware
-from pipeline.study.schema import RunKey, load_study
+from pipeline.study.schema import RunKey
 from pipeline.words.sentences import Said
 from stages import check
 
@@ -73,16 +72,11 @@ def test_finished_runs_from_another_device_are_reported_before_training(folder, 
     assert check.runs_from_elsewhere(study, XEON) == []
 
 
-def test_a_users_code_is_checked_without_running_it(folder, monkeypatch):
-    monkeypatch.chdir(folder)
-    Path("own").mkdir()
-    Path("own/networks.py").write_text("def build(spec): ...\ndef two_arguments(spec, more): ...\n")
+def test_a_missing_source_of_a_model_is_reported(folder):
     values = small_study().model_dump(mode="json")
     values["benchmarks"]["wide"]["model"] = {"name": "own.networks:build", "source": "own"}
-    values["benchmarks"]["narrow"]["model"] = {"name": "own.networks:two_arguments", "source": "own"}
     write(folder, values)
-    with pytest.raises(InputError, match=r"^params\.yaml: benchmarks\.narrow\.model: .* must take one argument"):
-        check.check_own_code(load_study())
+    assert "own does not exist. `source` is the file or folder that holds your module" in stage(folder, "check").stderr
 
 
 def test_the_check_imports_no_engine():

@@ -15,7 +15,6 @@ import keras
 from pipeline.comparison.finished_runs import read_record
 from pipeline.data.batches import WholeBatches
 from pipeline.errors import InputError
-from pipeline.study import user_code
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.schema import RunKey
 from pipeline.training import building
@@ -309,22 +308,6 @@ def test_a_module_outside_its_source_is_refused(own):
     """Changes to it would not train anything again."""
     with pytest.raises(InputError, match=r"textwrap is .*textwrap\.py, outside "):
         build(own("build") | {"name": "textwrap:dedent"})
-
-
-def test_checking_a_function_runs_no_code_of_its_package(tmp_path):
-    """The packages around a module are code too, also inside a namespace."""
-    inner = tmp_path / "strange" / "inner" / "deep"
-    inner.mkdir(parents=True)
-    for folder in (tmp_path / "strange", inner):
-        (folder / "__init__.py").write_text(f"open({str(tmp_path / 'it-ran')!r}, 'w')\n")
-    (inner / "net.py").write_text("raise SystemExit\ndef build(spec): ...\ndef none(): ...\n")
-    user_code.check_function("strange.inner.deep.net", "build", tmp_path / "strange")
-    with pytest.raises(InputError, match=r"strange\.inner\.deep\.net:none must take one argument"):
-        user_code.check_function("strange.inner.deep.net", "none", tmp_path / "strange")
-    for module in ("strange.inner.net", "strange.net.inner", "strange.inner"):
-        with pytest.raises(InputError, match=rf"{module} can't be imported from"):
-            user_code.check_function(module, "build", tmp_path / "strange")
-    assert {path.name for path in tmp_path.iterdir()} == {"strange"}
 
 
 def test_importing_a_model_writes_nothing_into_its_source(own):
