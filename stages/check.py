@@ -52,7 +52,6 @@ def check() -> None:
     for name, why in (unused := left_out(study)).items():
         print(sentence(Said(f"left_out.{why}", {"name": name})))
     study = study.without(unused)
-    study.check_on(engine)
     if not study.fits(hardware.memory_bytes):
         print(sentence(Said("check.small_gpu", {"hardware": hardware.name, "gigabytes": study.gpu_memory_gb})))
     for said in runs_from_elsewhere(study, hardware):

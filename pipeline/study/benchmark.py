@@ -1,7 +1,7 @@
 """Define a benchmark: a data set, a model and a recipe."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag
@@ -271,13 +271,3 @@ class Benchmark(Section):
                 )
         if self.learning_rate_rule.num_warmup_epochs >= self.num_epochs:
             yield f"learning_rate_rule.num_warmup_epochs: must leave at least one of the {self.num_epochs} epochs."
-
-    def faults_on_tensorflow(self, variants: Iterable[Variant]) -> Iterator[str]:
-        """Yield a message for each setting that JAX can train and TensorFlow can't.
-
-        Each message begins with the field's name.
-        """
-        if any(variant.xla for variant in variants) and any(
-            of.name == "random_translation" for of in self.augmentation
-        ):
-            yield "augmentation: a variant uses XLA, which can't compile random_translation on TensorFlow."

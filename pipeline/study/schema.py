@@ -11,7 +11,6 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from pipeline.errors import InputError
 from pipeline.files.places import PARAMS
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import (
@@ -25,7 +24,6 @@ from pipeline.study.configuration import (
     unknown_name,
 )
 from pipeline.study.dataset_source import DatasetSource
-from pipeline.study.engines import ENGINES
 from pipeline.study.variant import MIXED, Variant
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # the seeds that NumPy takes
@@ -195,18 +193,6 @@ class Study(Section):
         for name, variant in self.variants.items():
             yield from (f"variants.{name}.{fault}" for fault in variant.faults(steps))
         yield from (f"comparison.{fault}" for fault in self.comparison.faults(self.benchmarks, self.variants))
-
-    def check_on(self, engine: str) -> None:
-        """Raise an `InputError` that lists what `engine`, one of `ENGINES`, can't train although other engines can."""
-        if ENGINES[engine].backend == "jax":
-            return
-        faults = [
-            f"benchmarks.{name}.{fault}"
-            for name, benchmark in self.benchmarks.items()
-            for fault in benchmark.faults_on_tensorflow(self.variants_of(name).values())
-        ]
-        if faults:
-            raise InputError("\n  ".join([f"{PARAMS}: nothing was started.", *faults]))
 
     def variants_of(self, benchmark: str) -> dict[str, Variant]:
         """Return the variants that run on `benchmark`, by name, in the study's order."""

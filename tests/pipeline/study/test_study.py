@@ -172,13 +172,6 @@ def test_a_faulty_setting_is_refused_with_its_key_path(changes, message):
     assert message in fault(quick(changes))
 
 
-def test_a_study_is_refused_on_an_engine_that_cannot_train_it():
-    study = Study.model_validate(quick(recipe(augmentation=[TURN]) | odd(xla=True)))
-    study.check_on("cuda-jax")
-    with pytest.raises(InputError, match=r"mnist_dense\.augmentation: a variant uses XLA"):
-        study.check_on("cuda")
-
-
 @pytest.mark.parametrize("name", ["mixed-float16", "a.b", "16", ""])
 def test_a_name_that_would_break_stage_names_or_shells_is_refused(name):
     values = quick()
