@@ -15,11 +15,7 @@ OptimizerName = Literal[
     "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw",
     "ftrl", "lamb", "lion", "nadam", "rmsprop", "sgd",
 ]  # fmt: skip
-RESERVED_ARGUMENTS = (
-    "learning_rate",
-    "loss_scale_factor",
-    "name",
-)  # optimizer arguments that the study sets elsewhere
+RESERVED_ARGUMENTS = ("learning_rate", "loss_scale_factor", "name")  # of an optimizer: the study sets them elsewhere
 
 
 def _names_no_reserved(arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
