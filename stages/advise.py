@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pipeline.advice import proposal
 from pipeline.advice.proposal import YOURS, with_best_mixture, with_repair
@@ -27,13 +28,10 @@ from pipeline.study.dataset_source import DatasetSource
 from pipeline.study.schema import Study, load_study
 from pipeline.words.numbers import duration
 from stages import repro, run
-from stages.argument_types import check_given, mapping, positive
 from stages.compose import SMALL, composed, nobody_at_work, replace_params
 
 
 def main(arguments: argparse.Namespace) -> None:
-    example = "advise MODEL=keras.applications:MobileNetV2 DATASET=mnist BATCH=64"
-    check_given(example, MODEL=arguments.model, DATASET=arguments.dataset)
     compose_study(arguments)
     status = repro.make()
     for ask, words in FURTHER.items():
@@ -143,13 +141,27 @@ def find_kinds(study: Study, name: str, image_shape: tuple[int, int, int], num_c
     return costly_kinds(study, name, image_shape, num_classes)
 
 
+def positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"must be a whole number above 0. Received: {text}")
+    return int(text)
+
+
+def mapping(text: str) -> dict[str, Any]:
+    values = yaml_files.parse(text, text)  # JSON is YAML
+    if not isinstance(values, dict):
+        raise argparse.ArgumentTypeError(f"must be keys with values, such as {{alpha: 0.5}}. Received: {text}")
+    return values
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m stages.advise", description=__doc__)
     parser.add_argument(
         "--model",
+        required=True,
         help=f"{', '.join(OWN_MODELS)}, keras.applications:ResNet50V2, or my_package.models:build",
     )
-    parser.add_argument("--dataset", help="a data set of params.yaml, or any of TFDS with image and label")
+    parser.add_argument("--dataset", required=True, help="a data set of params.yaml, or of TFDS with image and label")
     parser.add_argument("--batch", type=positive, default=128, help="the batch size B you train with (128)")
     parser.add_argument("--source", help="the file or folder of a model of your own; by default in this project")
     parser.add_argument("--arguments", type=mapping, default={}, help="of the model, as in '{\"alpha\": 0.5}'")

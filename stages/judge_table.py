@@ -16,14 +16,12 @@ from pipeline.run_table.table_file import COLUMNS, STANDARD_INPUT, read_runs
 from pipeline.run_table.table_verdict import Judged, cells, failures_said, judge_table, page, question, said_of
 from pipeline.words.sentences import sentence, sentences
 from stages import run
-from stages.argument_types import check_given
 
 # Names of metrics that are probably better when lower.
 LOWER_IS_BETTER = (
     r"loss|error|perplexity|entropy|distance|latency|regret"
     r"|(?<![a-z])(err|ppl|nll|xent|mse|rmse|mae|mape|wer|cer|eer|ece|fid|bpb|brier)(?![a-z])"
 )
-COMMAND = "judge-runs"
 EXAMPLE = """\
 a table has a row a run, for example:
 
@@ -54,14 +52,6 @@ def renamed(text: str) -> tuple[str, str]:
 
 def main(arguments: argparse.Namespace) -> None:
     table: Path = arguments.glob or arguments.table
-    if arguments.glob and arguments.table:
-        raise InputError(f"give a table or --glob, not both. Received: {arguments.table} and {arguments.glob}")
-    if Path(sys.argv[0]).name == COMMAND and None in (table, arguments.baseline, arguments.margin):
-        raise InputError(
-            f"give a table, --baseline and --margin, as in: {COMMAND} runs.csv --baseline main --margin 0.5"
-        )
-    example = "judge TABLE=docs/example-runs.csv BASELINE=float32 MARGIN=0.5"
-    check_given(example, TABLE=table, BASELINE=arguments.baseline, MARGIN=arguments.margin)
     metric, baseline = arguments.metric, arguments.baseline
     has_direction = arguments.lower_is_better or arguments.higher_is_better
     if arguments.one_sided and not has_direction and re.search(LOWER_IS_BETTER, metric, re.IGNORECASE):
@@ -99,17 +89,20 @@ def say(judged: Judged) -> None:
 def command() -> None:
     """Run the script `judge-runs`, which judges the table that its command line names."""
     parser = argparse.ArgumentParser(
-        prog=COMMAND,
+        prog="judge-runs",
         description=__doc__,
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("table", nargs="?", type=Path, help="a CSV file; - is standard input, and writes no files")
-    parser.add_argument(
+    runs = parser.add_mutually_exclusive_group(required=True)
+    runs.add_argument("table", nargs="?", type=Path, help="a CSV file; - is standard input, and writes no files")
+    runs.add_argument(
         "--glob", type=Path, help="one CSV file a run, as in 'runs/{variant}-{seed}/metrics.csv', in place of a table"
     )
-    parser.add_argument("--baseline", help="the variant that the others are compared with")
-    parser.add_argument("--margin", type=margin, help="the largest harmless difference, in the metric's unit")
+    parser.add_argument("--baseline", required=True, help="the variant that the others are compared with")
+    parser.add_argument(
+        "--margin", required=True, type=margin, help="the largest harmless difference, in the metric's unit"
+    )
     parser.add_argument("--metric", default="accuracy", help="the column that is judged (accuracy)")
     direction = parser.add_mutually_exclusive_group()
     direction.add_argument("--lower-is-better", action="store_true", help="for a metric such as a loss")

@@ -64,10 +64,10 @@ def test_the_outcome_decides_the_exit_status_and_the_sentences(tmp_path, differe
     assert codes(found) == [*said, "pairing"]
 
 
-def test_the_error_names_missing_options_as_make_variables(tmp_path):
+def test_the_error_names_missing_options(tmp_path):
     done = stage(tmp_path, "judge_table", "runs.csv")
     assert done.returncode == 2
-    assert "give BASELINE=… and MARGIN=…, as in: make judge TABLE=" in done.stderr
+    assert "the following arguments are required: --baseline, --margin" in done.stderr
 
 
 def test_a_margin_must_be_a_positive_number():
