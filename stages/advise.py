@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from pipeline.advice import proposal
@@ -18,7 +17,6 @@ from pipeline.comparison.tables import Tables, read_tables
 from pipeline.data.datasets import read_description
 from pipeline.files import yaml_files
 from pipeline.files.places import PARAMS
-from pipeline.machine.engine_choice import choose_engine
 from pipeline.machine.environment import installed_engine
 from pipeline.machine.left_out import study_as_made
 from pipeline.machine.processes import call
@@ -29,6 +27,8 @@ from pipeline.study.schema import Study, load_study
 from pipeline.words.numbers import duration
 from stages import repro, run
 from stages.compose import SMALL, composed, nobody_at_work, replace_params
+from stages.download import prepare_arrays
+from stages.train import ask_of_model
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -48,8 +48,7 @@ def why_slow(planned: Study, made: Study, tables: Tables) -> Study | None:
     policy = proposal.slow_policy(made, tables)
     if policy is None:
         return None
-    description = read_description(made.benchmarks[YOURS].dataset, Path("data")).model_dump(mode="json")
-    kinds = call(find_kinds, made, YOURS, tuple(description["image_shape"]), len(description["classes"]))
+    kinds = ask_of_model("costly_kinds", made, YOURS)
     return proposal.with_mixtures(planned, policy, kinds) if kinds else None
 
 
@@ -80,14 +79,14 @@ def compose_study(arguments: argparse.Namespace) -> None:
     if arguments.image_size:
         asked["image_size"] = arguments.image_size
     print(f"preparing {dataset}", flush=True)
-    data = call(prepare_data, dataset, origin)
-    description = read_description(dataset, data).model_dump(mode="json")
+    call(prepare_arrays, dataset, origin)
+    description = read_description(dataset).model_dump(mode="json")
     profile = composed(["profile=yours"])
     profile["description"] += f" Asked by: {command}"
     compose = partial(proposal.propose, profile, asked, origin.model_dump(exclude_unset=True), description)
     draft = compose()
     print(f"looking at {arguments.model} under each policy", flush=True)
-    seconds = call(look_at, draft, YOURS, tuple(description["image_shape"]), len(description["classes"]))
+    seconds = ask_of_model("look", draft, YOURS)
     size = proposal.choose_size(draft, seconds, arguments.batch, draft.benchmarks[YOURS].split.num_train_examples)
     replace_params(text_of_study(compose(size=size)))
     batches = " and ".join(f"{multiple * arguments.batch:,}" for multiple in size.multiples)
@@ -113,32 +112,6 @@ def known_datasets(study: Study | None) -> Mapping[str, DatasetSource]:
     return {
         name: source.model_copy(update={"train": "train", "test": "test"}) for name, source in study.datasets.items()
     }
-
-
-def prepare_data(dataset: str, origin: DatasetSource) -> Path:
-    """Prepare a data set and return the folder data/."""
-    choose_engine(backend="tensorflow")  # TFDS reads its files with TensorFlow, whatever engine trains
-    from pipeline.data.preparation import prepare
-
-    return prepare(dataset, origin).parent
-
-
-def look_at(
-    study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int
-) -> dict[str, tuple[float, float]]:
-    """Choose the engine for the study's policies, and call `fitness.look`."""
-    choose_engine([variant.policy for variant in study.variants.values()])
-    from pipeline.advice.fitness import look
-
-    return look(study, name, image_shape, num_classes)
-
-
-def find_kinds(study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int) -> list[str]:
-    """Choose the engine, and call `fitness.costly_kinds`."""
-    choose_engine()
-    from pipeline.advice.fitness import costly_kinds
-
-    return costly_kinds(study, name, image_shape, num_classes)
 
 
 def positive(text: str) -> int:

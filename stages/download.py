@@ -34,6 +34,7 @@ def source_of(name: str) -> DatasetSource:
 
 
 def prepare_arrays(name: str, source: DatasetSource) -> Path:
+    """Prepare a data set in this process, and return its folder."""
     choose_engine(backend="tensorflow")  # TFDS reads its files with TensorFlow, whatever engine trains
     from pipeline.data import preparation
 

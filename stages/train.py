@@ -4,6 +4,7 @@ import argparse
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pipeline.data.datasets import read_description
 from pipeline.errors import InputError
@@ -61,15 +62,20 @@ def check_model(study: Study, name: str) -> None:
     """Raise `InputError` before any run starts if the model of the benchmark `name` can't be trained."""
     benchmark = study.benchmarks[name]
     if isinstance(benchmark.model, Imported) or benchmark.optimizer.arguments:  # others are this project's own
-        dataset = read_description(benchmark.dataset)
-        call(_check_model, study, name, dataset.image_shape, len(dataset.classes))
+        ask_of_model("check", study, name)
 
 
-def _check_model(study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int) -> None:
+def ask_of_model(question: str, study: Study, name: str) -> Any:
+    """Return what a function of `pipeline.advice.fitness` answers, in a separate process, about a benchmark's model."""
+    dataset = read_description(study.benchmarks[name].dataset)
+    return call(_ask_of_model, question, study, name, dataset.image_shape, len(dataset.classes))
+
+
+def _ask_of_model(question: str, study: Study, *about: Any) -> Any:
     choose_engine([variant.policy for variant in study.variants.values()])
     from pipeline.advice import fitness  # imports the engine
 
-    fitness.check(study, name, image_shape, num_classes)
+    return getattr(fitness, question)(study, *about)
 
 
 def remove_others(folder: Path, wanted: dict[RunKey, Identity]) -> None:

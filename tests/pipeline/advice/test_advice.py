@@ -15,6 +15,7 @@ from pipeline.errors import InputError
 from pipeline.study.schema import Study, load_study
 from stages import advise as stage
 from stages import compose as stage_compose
+from stages import train as stage_train
 
 
 @pytest.fixture
@@ -31,7 +32,9 @@ def project(tmp_path, monkeypatch):
     path.write_text(json.dumps(json.loads(path.read_text()) | {"num_train_examples": 60}))
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
-    monkeypatch.setattr(stage, "prepare_data", lambda *_: Path("data"))
+    for module in (stage, stage_train):
+        monkeypatch.setattr(module, "call", lambda function, *arguments: function(*arguments))
+    monkeypatch.setattr(stage, "prepare_arrays", lambda *_: Path("data"))
     return folder
 
 
@@ -73,7 +76,6 @@ def test_advise_composes_a_study_and_keeps_the_users_edits(project, monkeypatch,
     before = (project / "params.yaml").read_bytes()
     (project / "mine.py").write_text(OWN_MODEL)
     asked = {"model": "mine:build", "arguments": {"units": 8}}
-    monkeypatch.setattr(stage, "call", lambda function, *arguments: function(*arguments))
     study = ask(**asked)
     recipe = study.benchmarks[YOURS]
     assert (recipe.batch_size, recipe.image_size, recipe.model.source) == (8, 8, "mine.py")
@@ -90,7 +92,7 @@ def test_advise_composes_a_study_and_keeps_the_users_edits(project, monkeypatch,
     edited = (project / "params.yaml").read_text().replace("num_epochs: 5", "num_epochs: 9")
     (project / "params.yaml").write_text(edited)
     assert ask(**asked).benchmarks[YOURS].num_epochs == 9
-    monkeypatch.setattr(stage, "look_at", lambda *_: dict.fromkeys("abc", (1.0, 0.001)))
+    monkeypatch.setattr(stage, "ask_of_model", lambda *_: dict.fromkeys("abc", (1.0, 0.001)))
     assert ask(**asked, image_size=16).benchmarks[YOURS].image_size == 16
     assert ask(**asked).benchmarks[YOURS].image_size == 8, "without the option, as if it had never been given"
 
@@ -102,8 +104,7 @@ def test_advise_uses_the_whole_data_set_even_after_a_small_study(monkeypatch):
         return Path("data")
 
     asked: list = []
-    monkeypatch.setattr(stage, "prepare_data", origin)
-    monkeypatch.setattr(stage, "call", lambda function, *arguments: function(*arguments))
+    monkeypatch.setattr(stage, "prepare_arrays", origin)
     stage.replace_params(stage_compose.text_of(["profile=quick"], small=True))
     assert load_study().datasets["mnist"].train == "train[:64]"
     assert (asked_for := ask().datasets["mnist"]) == asked[0]
@@ -129,7 +130,6 @@ def test_non_square_images_need_an_image_size():
     ],
 )
 def test_bad_input_is_refused_and_leaves_params_yaml_unchanged(project, monkeypatch, changes, words):
-    monkeypatch.setattr(stage, "call", lambda function, *arguments: function(*arguments))
     before = (project / "params.yaml").read_bytes()
     with pytest.raises(InputError) as raised:
         ask(**changes)
