@@ -59,28 +59,21 @@ def find(study: Study) -> dict[str, Any]:
     num_processes = 1 if this_machine().kind == "tpu" else 2  # only one process can use a TPU
     cores = shares(sorted(os.sched_getaffinity(0)), num_processes)
     with ThreadPoolExecutor(num_processes) as pool:
-        rest = pool.submit(call, find_facts, study, cores[0])
-        beside = pool.submit(call, find_trials, study, cores[-1])
+        rest = pool.submit(call, find_part, False, study, cores[0])
+        beside = pool.submit(call, find_part, True, study, cores[-1])
         (found, split), (trials, split_again) = rest.result(), beside.result()
     if split is not None:
         found["facts"]["notebook_split.same_after_restart"] = split == split_again
     return {**found, "trials": trials}
 
 
-def find_facts(study: Study, cores: Sequence[int]) -> tuple[dict[str, Any], str | None]:
+def find_part(trials: bool, study: Study, cores: Sequence[int]) -> tuple[Any, str | None]:
+    """Return the trials or all other results, and a digest of the notebook's split, from these cores."""
     os.sched_setaffinity(0, cores)
     choose_engine(KERAS_POLICIES)
     from pipeline.numerics import experiments, finding  # which import the engine
 
-    return finding.find(study), experiments.split_digest()
-
-
-def find_trials(study: Study, cores: Sequence[int]) -> tuple[list[dict[str, Any]], str | None]:
-    os.sched_setaffinity(0, cores)
-    choose_engine(KERAS_POLICIES)
-    from pipeline.numerics import experiments, finding  # which import the engine
-
-    return finding.find_trials(study), experiments.split_digest()
+    return (finding.find_trials if trials else finding.find)(study), experiments.split_digest()
 
 
 if __name__ == "__main__":
