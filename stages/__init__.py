@@ -11,7 +11,6 @@ if sys.path[:1] == [os.getcwd()] and not os.path.samefile(os.getcwd(), os.path.j
 # isort: split
 import argparse
 import errno
-import io
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,9 +35,6 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
     For a fault in the input, print its message and exit with status 2. For a full disk, exit with status 1; finished
     runs are whole, and the same command goes on from there.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # escape × and − if they can't be printed
-            stream.reconfigure(errors="backslashreplace")
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # `nohup` ignores it, to outlive its shell
         end_with_starter(signal.SIGTERM)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
