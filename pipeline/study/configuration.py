@@ -13,7 +13,6 @@ from pipeline.files import yaml_files
 from pipeline.files.untrusted import excerpt
 
 MAX_SHOWN = 300  # characters shown of a faulty value
-MAX_FAULTS = 50  # reported for one file
 
 # Names become stage names, folders, shell words and key paths. DVC splits stage names at "@" and key paths at ".". A
 # name of digits alone would be read as a number. File systems allow 255 bytes per name.
@@ -73,12 +72,9 @@ def validate(model: type[SectionT], values: Any, source: str) -> SectionT:
         return model.model_validate(values)
     except ValidationError as error:
         errors = [fault for fault in error.errors() if fault["type"] != "default_factory_not_called"]
-    faults = [line for fault in errors[:MAX_FAULTS] for line in _told(model, fault)]
-    num_faults = len(faults) + len(errors[MAX_FAULTS:])
-    count = "1 fault" if num_faults == 1 else f"{num_faults:,} faults"
-    lines = [f"{source}: {count}, nothing was started.", *(f"  {fault}" for fault in faults[:MAX_FAULTS])]
-    if num_faults > MAX_FAULTS:
-        lines.append(f"  … and {num_faults - MAX_FAULTS:,} more.")
+    faults = [line for fault in errors for line in _told(model, fault)]
+    count = "1 fault" if len(faults) == 1 else f"{len(faults):,} faults"
+    lines = [f"{source}: {count}, nothing was started.", *(f"  {fault}" for fault in faults)]
     if any(fault["loc"] or fault["type"] != "value_error" for fault in errors):
         lines.append("  What depends on several keys is checked once these are mended.")
     raise InputError("\n".join(lines))

@@ -197,12 +197,6 @@ def test_all_faults_are_reported_at_once():
     assert text.startswith(f"params.yaml: {len(text.splitlines()) - 1} faults")
 
 
-def test_only_the_first_of_many_faults_are_shown():
-    found = fault(quick({"seeds": ["x"] * 1000}))
-    assert found.startswith("params.yaml: 1,000 faults, nothing was started.\n  seeds.0: ")
-    assert "  … and 950 more." in found
-
-
 def test_a_missing_params_yaml_is_reported_with_its_remedy(tmp_path):
     with pytest.raises(InputError, match=r"params\.yaml is missing\. If .*: git checkout -- params\.yaml"):
         load_study(tmp_path / "params.yaml")
