@@ -1,6 +1,5 @@
 """Build a benchmark's model under a policy, and compile it as the recipe says."""
 
-import difflib
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -82,11 +81,8 @@ def keep_in_float32(model: keras.Model, names: Sequence[str]) -> None:
         chosen = [layer for layer in layers if name in (layer.name, type(layer).__name__)]
         if not chosen:
             kinds = sorted({type(layer).__name__ for layer in layers})
-            near = difflib.get_close_matches(name, [*kinds, *(layer.name for layer in layers)], n=1)
             raise InputError(
-                f"float32_layers: the model has no layer or kind of layer {name}. "
-                + (f"Did you mean {near[0]}? " if near else "")
-                + f"Its kinds are {', '.join(kinds)}"
+                f"float32_layers: the model has no layer or kind of layer {name}. Its kinds are {', '.join(kinds)}"
             )
         for layer in chosen:
             for part in layer._flatten_layers():
