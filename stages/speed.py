@@ -11,8 +11,8 @@ from pipeline.machine.environment import device_name_here
 from pipeline.machine.hardware import driver, this_machine
 from pipeline.machine.left_out import study_here
 from pipeline.statistics.speeds import speeds_of
-from pipeline.store.identity import SPEED_CODE, Identity, check_current, check_read, of_speed
-from pipeline.store.kept import made, obtain_as_read, set_aside
+from pipeline.store.identity import SPEED_CODE, check_current, check_read, of_speed
+from pipeline.store.kept import made, obtain, set_aside
 from pipeline.store.plan import is_final, num_stops_of_speed
 from pipeline.study.schema import Study
 from stages import run
@@ -27,10 +27,9 @@ def main(arguments: argparse.Namespace) -> None:
         (SPEED / name / "untimed.txt").write_text("The study does not time this benchmark.\n", encoding="utf-8")
         return
 
-    def identify() -> Identity:
-        return of_speed(study, name, device_name_here(), driver())
+    of = of_speed(study, name, device_name_here(), driver())
 
-    def make(of: Identity, folder: Path) -> None:
+    def make(folder: Path) -> None:
         from pipeline.speed.measuring import half_width, measure_benchmark, write_measurement
 
         side_by_side = this_machine().kind != "tpu"  # only one process can use a TPU
@@ -44,11 +43,10 @@ def main(arguments: argparse.Namespace) -> None:
         print(f"{name}: {known} after {launches}: {measurement.ended_because}")
 
     with at_work():
-        of, how = obtain_as_read(SPEED / name, identify, make, is_final, arguments.again)
+        how = obtain(SPEED / name, of, make, is_final, arguments.again)
     if how != "made":
         print(f"{name}: its speed is measured already")
-    study = planned(name)
-    check_current({name: of}, {name: identify()})
+    check_current({name: of}, {name: of_speed(planned(name), name, device_name_here(), driver())})
 
 
 def planned(name: str) -> Study:

@@ -35,16 +35,16 @@ def main(arguments: argparse.Namespace) -> None:
     if study.runs_at_once.get(name, 1) > 1:
         take_memory_as_needed()
     with at_work():
-        made, failed = make_runs(study, name, wanted, partial(check_model, study, name))
+        failed = make_runs(study, name, wanted, partial(check_model, study, name))
     for key, fault in failed.items():
         print(f"error: {key.directory}: {fault}", file=sys.stderr)
     if failed:
         sys.exit(1)
-    whole, study, wanted = planned(arguments)
-    check_current(made, wanted)
+    whole, _, wanted_now = planned(arguments)
+    check_current(wanted, wanted_now)
     write_left_out(whole, name)
     if not arguments.run:
-        remove_others(Path("runs", name), wanted)
+        remove_others(Path("runs", name), wanted_now)
 
 
 def planned(arguments: argparse.Namespace) -> tuple[Study, Study, dict[RunKey, Identity]]:

@@ -36,12 +36,9 @@ PACKAGES = {
     "jax": ("jax", "jaxlib", "jax-cuda12-plugin", "libtpu"),
 }
 PACKAGES_OF_ALL = ("keras", "ml-dtypes", "numpy", "nvidia-cublas-cu12", "nvidia-cudnn-cu12")
+AGAIN = "What is finished stays. Run the same command again."
 # The parts of an identity that say where something was made; the study, the data and the code decide all others.
 PLACE = ("device", "driver", "engine", "packages", "variables")
-
-
-class EditedError(InputError):
-    """Report that a file was edited after work had begun, and before the work had read every file that it needs."""
 
 
 def of_runs(study: Study, benchmark: str) -> dict[RunKey, Identity]:
@@ -105,18 +102,19 @@ def read_by(study: Study, benchmark: str, code: Path) -> Identity:
 
 
 def check_read(study: Study, benchmark: str, code: Path, of: Identity) -> None:
-    """Raise `EditedError` if data, model or code on disk are no longer those of the identity `of`.
+    """Raise `InputError` if data, model or code on disk are no longer those of the identity `of`.
 
     A process calls this when it has read all three, and has imported the table of policies. The message names what was
     edited.
     """
     now = of | read_by(study, benchmark, code) | {"policies": _rows(of["policies"])}
     if now != of:
-        raise EditedError(f"{', '.join(departures(of, now))} was edited while a process of {benchmark} read it.")
+        edits = ", ".join(departures(of, now))
+        raise InputError(f"{edits} was edited while {benchmark} was made. {AGAIN}")
 
 
 def check_current(made: Mapping[K, Identity], wanted: Mapping[K, Identity]) -> None:
-    """Raise `EditedError` if what was `made` is not what is `wanted` now, as after an edit of the study or of code.
+    """Raise `InputError` if what was `made` is not what is `wanted` now, as after an edit of the study or of code.
 
     DVC hashes what a stage depends on only after the stage has ended, so it would assume that the stage read the edited
     file.
@@ -125,10 +123,8 @@ def check_current(made: Mapping[K, Identity], wanted: Mapping[K, Identity]) -> N
     if left:
         edits = set().union(*(departures(made[key], wanted[key]) if key in made else [str(PARAMS)] for key in left))
         number = f"{len(left)} of {len(wanted)} runs are" if len(wanted) > 1 else "the result is"
-        raise EditedError(
-            f"{', '.join(sorted(edits))} was edited while this command worked, so {number} still to be made. "
-            "What is finished stays. Run the same command again."
-        )
+        edited = ", ".join(sorted(edits))
+        raise InputError(f"{edited} was edited while this command worked, so {number} still to be made. {AGAIN}")
 
 
 def departures(before: Identity, now: Identity) -> list[str]:

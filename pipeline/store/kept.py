@@ -9,16 +9,14 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from pipeline.files.locks import alone
 from pipeline.files.writing import whole
-from pipeline.store.identity import EditedError, Identity
+from pipeline.store.identity import Identity
 
 IDENTITY = "identity.json"
-MAX_ATTEMPTS = 3  # to make a folder while its code or data are edited
 
 
 def store() -> Path:
@@ -96,28 +94,6 @@ def obtain(
             unfinished.rename(kept)
         _place(kept, place)
     return "kept" if folder else "made"
-
-
-def obtain_as_read(
-    place: Path,
-    identify: Callable[[], Identity],
-    make: Callable[[Identity, Path], None],
-    counts: Callable[[Path], bool] = lambda _: True,
-    again: bool = False,
-) -> tuple[Identity, Literal["there", "kept", "made"]]:
-    """Put a folder in `place` under the identity of what was read to make it.
-
-    Return that identity and what `obtain` returns. If `make` raises `EditedError`, try again under the identity that
-    `identify` then returns. Make at most `MAX_ATTEMPTS` attempts.
-    """
-    for attempt in range(1, MAX_ATTEMPTS + 1):
-        of = identify()
-        try:
-            return of, obtain(place, of, partial(make, of), counts, again)
-        except EditedError:
-            if attempt == MAX_ATTEMPTS:
-                raise
-    raise AssertionError
 
 
 def set_aside(place: Path) -> None:

@@ -18,8 +18,8 @@ from pipeline.machine.engine_choice import can_fork, choose_engine, kernels_for
 from pipeline.machine.hardware import this_machine
 from pipeline.machine.processes import Ended, Line, Parent, limit_seconds, shares
 from pipeline.records.run_record import RunRecord
-from pipeline.store.identity import TRAINING_CODE, EditedError, Identity, check_read, of_runs
-from pipeline.store.kept import made, obtain_as_read
+from pipeline.store.identity import TRAINING_CODE, Identity, check_read
+from pipeline.store.kept import made, obtain
 from pipeline.store.plan import check_packages, keeps_limit, num_stops
 from pipeline.store.progress import RunProgress
 from pipeline.study.schema import RunKey, Study
@@ -43,17 +43,17 @@ class FailedRunError(Exception):
 
 def make_runs(
     study: Study, benchmark: str, wanted: dict[RunKey, Identity], check_model: Callable[[], None]
-) -> tuple[dict[RunKey, Identity], dict[RunKey, FailedRunError]]:
+) -> dict[RunKey, FailedRunError]:
     """Put every wanted run of a benchmark in place, from the store or by training. Print the progress.
 
-    Return the identities of the runs in place, and the runs that failed. If a file is edited meanwhile, the runs that
-    read it have identities other than those wanted.
+    Return the runs that failed.
 
     Args:
         check_model: called before any run starts; raises an error if the model can't be trained.
 
     Raises:
-        InputError: a run can't be made, or was made with other versions of the packages.
+        InputError: a run can't be made, or was made with other versions of the packages, or a file that the runs read
+            was edited meanwhile.
     """
     counts = partial(keeps_limit, study)
     there = {key: folder for key, of in wanted.items() if (folder := made(key.directory, of, counts))}
@@ -62,10 +62,9 @@ def make_runs(
         check_packages(key.directory, wanted[key])
     if missing:
         check_model()
-    in_place: dict[RunKey, Identity] = {}
     failed: dict[RunKey, FailedRunError] = {}
     if not wanted:
-        return in_place, failed
+        return failed
     print(f"{benchmark}: {len(missing)} of {len(wanted)} runs to make", flush=True)
     at_once = study.runs_at_once.get(benchmark, 1) if study.fits(this_machine().memory_bytes) else 1
     took = {key: _record_in(folder).times.run_seconds for key, folder in there.items()}
@@ -74,19 +73,18 @@ def make_runs(
     progress = RunProgress(missing, took, num_epochs, at_once)
     with ThreadPoolExecutor(at_once) as pool, Makers(study, at_once) as makers:
 
-        def make(key: RunKey, of: Identity, folder: Path) -> None:
+        def make(key: RunKey, folder: Path) -> None:
             progress.begin(key)
-            stopped = made(key.directory, of, lambda _: True)
-            makers.make(key, of, partial(progress.grow, key), folder, num_stops(study, stopped) if stopped else 0)
+            stopped = made(key.directory, wanted[key], lambda _: True)
+            stops = num_stops(study, stopped) if stopped else 0
+            makers.make(key, wanted[key], partial(progress.grow, key), folder, stops)
             progress.end(key, _record_in(folder))
 
         def have(key: RunKey) -> None:
             if any(not error.by_signal for error in failed.values()):  # a fault in the code would make every run fail
                 return
             try:
-                in_place[key], _ = obtain_as_read(
-                    key.directory, lambda: of_runs(study, benchmark)[key], partial(make, key), counts
-                )
+                obtain(key.directory, wanted[key], partial(make, key), counts)
             except FailedRunError as error:
                 failed[key] = error
 
@@ -96,7 +94,7 @@ def make_runs(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return in_place, failed
+    return failed
 
 
 def _record_in(folder: Path) -> RunRecord:
@@ -105,8 +103,6 @@ def _record_in(folder: Path) -> RunRecord:
 
 class Makers:
     """Make runs. When a run first needs a set of kernels, start a process that imports the engine with them.
-
-    If the code has been edited since, start another process, which imports the edited code.
 
     Several threads may call `make`, each for a different run.
 
@@ -122,7 +118,7 @@ class Makers:
         num_shares = num_at_once if this_machine().kind == "cpu" else 1
         self._cores = shares(sorted(os.sched_getaffinity(0)), num_shares) * (num_at_once // num_shares)  # free shares
         self._parents = ExitStack()
-        self._forking: dict[tuple[str, str], tuple[Parent, list[Line]]] = {}  # parents with their free lines
+        self._forking: dict[str, tuple[Parent, list[Line]]] = {}  # parents with their free lines
         self._starting = threading.Lock()
         self._has_ended = False
 
@@ -143,8 +139,7 @@ class Makers:
             num_stops: how often earlier commands have ended this run at the same limit.
 
         Raises:
-            EditedError: the run read something other than what `of` says.
-            InputError: the run raised it.
+            InputError: the run raised it, or read something other than what `of` says.
             FailedRunError: the run's process broke down.
         """
         so_far: SoFar | None = None
@@ -163,7 +158,7 @@ class Makers:
     @contextmanager
     def _line_for(self, key: RunKey, of: Identity) -> Iterator[tuple[Line, Sequence[int]]]:
         policy = self._study.variants[key.variant].policy
-        needed = kernels_for([policy]), str(of["code"])
+        needed = kernels_for([policy])
         with self._starting:
             if self._has_ended:
                 raise CancelledError
@@ -175,9 +170,6 @@ class Makers:
             line, cores = free.pop(), self._cores.pop()
         try:
             yield line, cores
-        except EditedError:
-            self._forking.pop(needed, None)  # its process may have imported the edited code
-            raise
         finally:
             line.end()
             free.append(line)

@@ -31,7 +31,7 @@ class RunProgress:
         num_epochs: Mapping[str, int],
         num_at_once: int,
     ) -> None:
-        self._missing, self._num_epochs = list(missing), num_epochs
+        self._missing, self._num_epochs = missing, num_epochs
         self._seconds: dict[str, list[float]] = defaultdict(list)  # by variant
         for key, seconds in took.items():
             self._seconds[key.variant].append(seconds)
@@ -42,8 +42,6 @@ class RunProgress:
 
     def begin(self, key: RunKey) -> None:
         self._begun[key] = time.monotonic()
-        if key not in self._missing:  # an edit has changed what it should be
-            self._missing.append(key)
 
     def grow(self, key: RunKey, so_far: SoFar) -> None:
         """Print the latest epoch of a run that is being made, if nothing was printed for `QUIET_SECONDS`."""

@@ -129,7 +129,7 @@ def test_non_square_images_need_an_image_size():
         ({"dataset": "Not A Name"}, "--dataset Not A Name: 1 fault"),
     ],
 )
-def test_bad_input_is_refused_and_leaves_params_yaml_unchanged(project, monkeypatch, changes, words):
+def test_bad_input_is_refused_and_leaves_params_yaml_unchanged(project, changes, words):
     before = (project / "params.yaml").read_bytes()
     with pytest.raises(InputError) as raised:
         ask(**changes)

@@ -14,7 +14,6 @@ from pipeline.files.places import SPEED
 from pipeline.store import identity
 from pipeline.store.identity import (
     TRAINING_CODE,
-    EditedError,
     check_current,
     check_read,
     of_numerics,
@@ -154,16 +153,14 @@ def test_the_error_names_the_file_that_was_edited():
     before = of_runs(study(), "mnist_dense")
     for path in ("pipeline/models/dense.py", "pipeline/training/clock.py"):
         edit(path, "EDITED = 1\n")
-        with pytest.raises(EditedError, match=f"^{path} was edited while"):
+        with pytest.raises(InputError, match=f"^{path} was edited while"):
             check_current(before, of_runs(study(), "mnist_dense"))
         before = of_runs(study(), "mnist_dense")
     check_current(before, dict(list(before.items())[1:]))  # a run less
-    with pytest.raises(EditedError, match=r"^params\.yaml was edited while this command worked, so 1 of "):
+    with pytest.raises(InputError, match=r"^params\.yaml was edited while this command worked, so 1 of "):
         check_current(dict(list(before.items())[1:]), before)
     numerics, more = ({"numerics": of_numerics(study(**on), "V100")} for on in ({}, {"numerics_on": None}))
-    with pytest.raises(
-        EditedError, match=r"^params\.yaml was edited while this command worked, so the result is still"
-    ):
+    with pytest.raises(InputError, match=r"^params\.yaml was edited while this command worked, so the result is still"):
         check_current(numerics, more)
 
 
@@ -258,5 +255,5 @@ def test_a_run_is_rejected_if_its_process_read_another_version_of_its_policy(mon
     (key, of), *_ = of_runs(found, "mnist_dense").items()
     row = POLICIES[found.variants[key.variant].policy]
     monkeypatch.setitem(POLICIES, found.variants[key.variant].policy, row._replace(variables="float16"))
-    with pytest.raises(EditedError, match=r"pipeline/study/policies\.py was edited"):
+    with pytest.raises(InputError, match=r"pipeline/study/policies\.py was edited"):
         check_read(found, "mnist_dense", TRAINING_CODE, of)

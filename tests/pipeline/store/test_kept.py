@@ -12,8 +12,7 @@ from conftest import REPOSITORY
 
 from pipeline.files.locks import alone
 from pipeline.store import kept
-from pipeline.store.identity import EditedError
-from pipeline.store.kept import name_of, obtain, obtain_as_read, prune, set_aside
+from pipeline.store.kept import name_of, obtain, prune, set_aside
 
 OF = {"seed": 0, "packages": {"keras": "3"}}
 PLACE = Path("runs/wide/float32/seed-0")
@@ -173,17 +172,3 @@ def test_the_store_may_be_on_another_disk(tmp_path):
         shutil.rmtree(folder + "/kept")
         set_aside(PLACE)
         assert obtain(PLACE, OF, make) == "kept"
-
-
-def test_a_folder_is_made_again_if_a_file_was_edited_before_it_was_read():
-    versions = iter(range(10))
-
-    def edited(of: dict, folder: Path) -> None:
-        if of["version"] < 1:
-            raise EditedError("net.py was edited")
-        make(folder)
-
-    of, how = obtain_as_read(PLACE, lambda: OF | {"version": next(versions)}, edited)
-    assert (of["version"], how) == (1, "made")
-    with pytest.raises(EditedError):  # a file that every attempt changes
-        obtain_as_read(PLACE, lambda: OF | {"version": -next(versions)}, edited)
