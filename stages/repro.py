@@ -29,7 +29,6 @@ CHECKED = Path(".cache/checked")
 STALE = "was made by another study|has no run of the study"  # said of results that DVC takes to be current
 # By pattern in DVC's output; the first match counts.
 REMEDIES = {
-    "No space left|Disk quota exceeded": f"Make room on the disk; {AGAIN}",
     "acquire lock|is busy, it is being blocked": "Another DVC command works in this folder. "
     f"Wait until it has ended, or end it; {AGAIN}",
     "is not a git repository": f"DVC works in a git repository. Clone this project with git, or run: git init; {AGAIN}",

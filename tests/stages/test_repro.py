@@ -24,7 +24,6 @@ def repro(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
     [
         ("exited with 2", 2, "Fix what the message above names"),
         ("exited with 143", 143, "goes on after the last whole epoch"),
-        ("OSError: No space left on device; exited with 1", 1, "Make room on the disk"),
     ],
 )
 def test_a_failed_stage_is_reported_with_its_exit_status_and_remedy(words, status, remedy):
