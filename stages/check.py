@@ -11,7 +11,7 @@ from pipeline.claims.claims_file import load_claims
 from pipeline.comparison.finished_runs import read_record
 from pipeline.errors import InputError
 from pipeline.files.code import check_exists
-from pipeline.files.places import NUMERICS, SPEED
+from pipeline.files.places import NUMERICS
 from pipeline.machine.environment import device_name_here, installed_engine
 from pipeline.machine.hardware import Hardware, device_name, this_machine
 from pipeline.machine.left_out import left_out
@@ -61,9 +61,11 @@ def check() -> None:
 
 def forecast(study: Study, on_cpu: bool) -> Said:
     """Say how much is left to make and, if the study says how long a run takes, how long that will take."""
-    runs = study.runs()
-    missing = runs_to_make(study)
-    unmeasured = benchmarks_to_measure(study)
+    runs = missing = study.runs()
+    unmeasured = study.timed_benchmarks
+    with contextlib.suppress(InputError):  # data are not prepared yet, so count everything
+        missing, stages = missing_runs(study), unmade(study)
+        unmeasured = [name for name in unmeasured if f"speed@{name}" in stages]
     seconds = FIXED_SECONDS + sum(study.seconds_a_run.get(key.benchmark, 0.0) for key in missing)
     if not NUMERICS.exists():
         seconds += NUMERICS_SECONDS[study.numerics]
@@ -77,23 +79,6 @@ def forecast(study: Study, on_cpu: bool) -> Said:
         "seconds": seconds if is_known else None,
     }
     return Said("check.forecast", numbers)
-
-
-def runs_to_make(study: Study) -> list[RunKey]:
-    """Return the runs to make. If the data are not prepared yet, count every run that has a record as finished."""
-    try:
-        return missing_runs(study)
-    except InputError:
-        return [key for key in study.runs() if not (key.directory / "record.json").exists()]
-
-
-def benchmarks_to_measure(study: Study) -> list[str]:
-    """Return the benchmarks whose speed is to be measured. If data are missing, count every measurement as made."""
-    try:
-        stages = unmade(study)
-    except InputError:
-        return [name for name in study.timed_benchmarks if not (SPEED / name / "measurement.json").exists()]
-    return [name for name in study.timed_benchmarks if f"speed@{name}" in stages]
 
 
 def slowness() -> float:
