@@ -12,6 +12,7 @@ from pipeline.errors import InputError
 from pipeline.machine.left_out import write_left_out
 from pipeline.study.configuration import read
 from stages import collect
+from stages.campaign import submit
 
 CLUSTER = REPOSITORY / "deploy" / "slurm" / "cluster.yaml"
 EVERY = elements(small_study())  # 18 runs, numerics, two speeds, the collector
@@ -76,7 +77,7 @@ def test_the_collector_waits_for_missing_elements_until_its_time_limit(monkeypat
 
 
 @pytest.mark.parametrize("fails_at", [1, 2])
-def test_a_failed_submission_names_the_jobs_already_accepted(tmp_path, fails_at):
+def test_a_failed_submission_names_the_jobs_already_accepted(tmp_path, monkeypatch, fails_at):
     """A stand-in for Slurm numbers its jobs and accepts only as many as `fails_at`."""
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(small_study(campaign="c").model_dump(mode="json")))
     (tmp_path / "cluster.yaml").write_text(CLUSTER.read_text())
@@ -86,8 +87,8 @@ def test_a_failed_submission_names_the_jobs_already_accepted(tmp_path, fails_at)
     program(tmp_path / "bin" / "squeue", "true")
     taken = f'[ "$(wc -c < {count})" -ge {fails_at} ] && {{ echo "sbatch: error: no such partition" >&2; exit 1; }}'
     program(tmp_path / "bin" / "sbatch", f"touch {count}; {taken}; printf x >> {count}; echo 4$(wc -c < {count})")
-    done = stage(tmp_path, "submit", PATH=f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    assert done.returncode == 2
-    assert "no such partition" in done.stderr
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    monkeypatch.chdir(tmp_path)
     jobs = " ".join(f"4{number}" for number in range(1, fails_at + 1))
-    assert f"scancel {jobs} takes" in done.stderr
+    with pytest.raises(InputError, match=rf"(?s)no such partition.*scancel {jobs} takes"):
+        submit()
