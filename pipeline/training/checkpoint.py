@@ -6,7 +6,6 @@ import sys
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import keras
 import numpy as np
@@ -20,13 +19,12 @@ class Checkpoint:
     """Keep the checkpoint of one run in `folder`, as of its last whole epoch.
 
     Args:
-        surroundings: everything besides the run's identity that affects its results and its speed, ready for JSON. A
-            checkpoint from other surroundings is ignored, and deleted when the run is finished.
+        surroundings: what must be the same when the run resumes, besides the run's identity. A checkpoint from other
+            surroundings is ignored, and deleted when the run is finished.
     """
 
-    def __init__(self, folder: Path, surroundings: dict[str, Any]) -> None:
-        text = json.dumps(surroundings, sort_keys=True)
-        self._path = folder / f"{hashlib.sha256(text.encode()).hexdigest()}.npz"
+    def __init__(self, folder: Path, surroundings: Sequence[str | None]) -> None:
+        self._path = folder / f"{hashlib.sha256(json.dumps(surroundings).encode()).hexdigest()}.npz"
 
     def save(self, model: keras.Model, progress: Progress) -> None:
         """Atomically save the variables of `model` and its optimizer, including random state and loss scale."""

@@ -17,6 +17,7 @@ from pipeline.data.batches import ShuffledBatches, WholeBatches
 from pipeline.machine import own_memory
 from pipeline.machine.disturbance import Watch
 from pipeline.machine.environment import environment_here
+from pipeline.machine.hardware import device_name
 from pipeline.records.run_record import EpochRecord, Outcome, RunRecord
 from pipeline.study.policies import POLICIES
 from pipeline.study.schema import RunKey, Study
@@ -120,7 +121,7 @@ class _Run:
         dtypes = observed_dtypes(model, str(probabilities.dtype))
         check_model(self.name, self.benchmark, self.variant, dtypes, probabilities)
         self.notes.add(facts={f"{name}_dtype": dtype for name, dtype in dtypes._asdict().items()})
-        surroundings = lasting(self.environment) | {"initial_weights": initial_weights_sha256}
+        surroundings = (device_name(self.environment), self.environment["driver"], initial_weights_sha256)
         self.checkpoint = Checkpoint(self.folder / CHECKPOINT, surroundings)
         earlier = self.checkpoint.restore(model)
         self.notes.add(earlier=earlier, epochs=earlier.epochs)
@@ -178,15 +179,3 @@ class _Run:
 
 def _peak() -> dict[str, Any]:
     return dict(zip(("peak_bytes", "peak_kind"), engine.peak_memory(), strict=True))
-
-
-def lasting(surroundings: dict[str, Any]) -> dict[str, Any]:
-    """Return the parts of an environment that must stay the same for a run to resume.
-
-    The size of memory, the state of git and the accelerators' UUIDs may change.
-    """
-    fleeting = {"git_changed", "git_commit", "memory_bytes"}
-    accelerators = [{**accelerator, "uuid": None} for accelerator in surroundings["accelerators"]]
-    return {name: value for name, value in surroundings.items() if name not in fleeting} | {
-        "accelerators": accelerators
-    }

@@ -74,7 +74,7 @@ def test_a_restored_checkpoint_continues_the_random_state(workspace):
     model.compile("adam", loss="mse", jit_compile=ENGINE == "jax")
     model.optimizer.build(model.trainable_variables)
     images, targets = np.ones((8, 64), np.float32), np.ones((8, 2), np.float32)
-    kept = Checkpoint(workspace / KEY.directory / CHECKPOINT, {})
+    kept = Checkpoint(workspace / KEY.directory / CHECKPOINT, ())
     model.train_on_batch(images, targets)
     kept.save(model, Progress([], Disturbance()))
     first = [float(model.train_on_batch(images, targets)) for _ in range(3)]
