@@ -10,7 +10,6 @@ from pipeline.files.places import SPEED
 from pipeline.machine.environment import device_name_here
 from pipeline.machine.hardware import driver, this_machine
 from pipeline.machine.left_out import study_here
-from pipeline.statistics.speeds import speeds_of
 from pipeline.store.identity import SPEED_CODE, check_current, check_read, of_speed
 from pipeline.store.kept import made, obtain, set_aside
 from pipeline.store.plan import is_final, num_stops_of_speed
@@ -30,17 +29,15 @@ def main(arguments: argparse.Namespace) -> None:
     of = of_speed(study, name, device_name_here(), driver())
 
     def make(folder: Path) -> None:
-        from pipeline.speed.measuring import half_width, measure_benchmark, write_measurement
+        from pipeline.speed.measuring import measure_benchmark, write_measurement
 
         side_by_side = this_machine().kind != "tpu"  # only one process can use a TPU
         check = partial(check_read, study, name, SPEED_CODE, of)
         measurement = measure_benchmark(study, name, folder, side_by_side, partial(print, flush=True), check)
         stopped = None if arguments.again else made(SPEED / name, of, lambda _: True)
         write_measurement(measurement, folder, num_stops=num_stops_of_speed(stopped) if stopped else 0)
-        width = half_width(speeds_of(study, name, measurement.blocks))
-        known = "no speed interval" if width is None else f"speed in this sitting to ±{100 * width:.1f} %"
         launches = f"{len(measurement.launches)} launches in {measurement.spent_seconds:.0f} s"
-        print(f"{name}: {known} after {launches}: {measurement.ended_because}")
+        print(f"{name}: {launches}: {measurement.ended_because}")
 
     with at_work():
         how = obtain(SPEED / name, of, make, is_final, arguments.again)
