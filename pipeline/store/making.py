@@ -33,12 +33,8 @@ class FailedRunError(Exception):
 
     def __init__(self, status: int) -> None:
         self.by_signal = status < 0
-        if status == -signal.SIGKILL:
-            super().__init__("its process was killed, probably because memory ran out (see `dmesg`)")
-        elif self.by_signal:
-            super().__init__(f"its process broke down ({signal.strsignal(-status)})")
-        else:
-            super().__init__("its process failed; see its output above")
+        killed = "was killed, probably because memory ran out (see `dmesg`)"
+        super().__init__(f"its process {killed if status == -signal.SIGKILL else 'failed; see its output above'}")
 
 
 def make_runs(
