@@ -26,20 +26,11 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def compose_for_this_machine() -> None:
-    """Compose the profile `gpu` in place of an unchanged `quick` on an NVIDIA GPU."""
-    if has_gpu() and is_quick():
+    """Compose the profile `gpu` in place of an unchanged `quick` on an NVIDIA GPU, if the packages train on it."""
+    has_gpu = this_machine().kind == "nvidia_gpu" == ENGINES[installed_engine()].hardware
+    if has_gpu and PARAMS.exists() and PARAMS.read_text(encoding="utf-8") == text_of(["profile=quick"]):
         print("an NVIDIA GPU is here, so the study is PROFILE=gpu; PROFILE=quick keeps the one for CPUs", flush=True)
         replace_params(text_of(["profile=gpu"]))
-
-
-def has_gpu() -> bool:
-    """Return whether this machine has an NVIDIA GPU, and packages that train on it."""
-    return this_machine().kind == "nvidia_gpu" == ENGINES[installed_engine()].hardware
-
-
-def is_quick() -> bool:
-    """Return whether params.yaml is exactly what the profile `quick` gives."""
-    return PARAMS.exists() and PARAMS.read_text(encoding="utf-8") == text_of(["profile=quick"])
 
 
 def text_of(settings: list[str], small: bool = False) -> str:
