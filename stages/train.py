@@ -42,7 +42,7 @@ def main(arguments: argparse.Namespace) -> None:
         sys.exit(1)
     whole, _, wanted_now = planned(arguments)
     check_current(wanted, wanted_now)
-    write_left_out(whole, name)
+    write_left_out(whole, name)  # DVC needs the folder even if the benchmark has no runs
     if not arguments.run:
         remove_others(Path("runs", name), wanted_now)
 
@@ -80,14 +80,10 @@ def _ask_of_model(question: str, study: Study, *about: Any) -> Any:
 
 def remove_others(folder: Path, wanted: dict[RunKey, Identity]) -> None:
     """Move runs that are not the study's out of the folder, so that DVC's digest of the folder leaves them out."""
-    folder.mkdir(parents=True, exist_ok=True)  # DVC needs it even if the benchmark has no runs
     places = {key.directory for key in wanted}
     for place in folder.glob("*/*"):
         if place.is_dir() and place not in places:
             set_aside(place)
-    for variant in folder.glob("*"):
-        if variant.is_dir() and not any(variant.iterdir()):
-            variant.rmdir()
 
 
 if __name__ == "__main__":
