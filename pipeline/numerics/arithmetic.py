@@ -13,8 +13,8 @@ from pipeline import engine
 from pipeline.data.datasets import Dataset
 from pipeline.numerics.experiments import build
 from pipeline.numerics.facts import DTYPES, GROWTH_STEPS, KERAS_POLICIES, NO_GROWTH, TWICE, Value
-from pipeline.study.benchmark import Benchmark, Imported
-from pipeline.training.precision import loss_scale_now, observed_dtypes
+from pipeline.study.benchmark import Benchmark
+from pipeline.training.precision import loss_scale_now
 
 EPSILONS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}  # the distance from 1 to the next larger value
 LIMIT_BYTES = 500_000  # for a model that must fit on a small device
@@ -112,38 +112,34 @@ def numpy_speedups() -> list[float]:
     return [seconds("float32") / seconds("float16") for _ in range(10)][1:]
 
 
-def policy_facts(benchmark: Benchmark, data: Dataset) -> Facts:
-    """Return the dtypes of computations, variables and output under each policy, and Keras's default loss scale.
+def policy_facts() -> Facts:
+    """Return the dtypes of a small model under each policy, and Keras's default loss scale.
 
-    The model is one of our own, because these facts describe policies, not models.
+    Every layer follows the policy but the last, which returns float32.
     """
     facts: Facts = {}
-    if isinstance(benchmark.model, Imported):  # imported layers need not follow the policy, and may be slow to build
-        benchmark = benchmark.with_dense_model(units=64)
     for policy in KERAS_POLICIES:
-        model = build(benchmark, data, policy)
-        image = np.zeros((1, benchmark.image_size, benchmark.image_size, data.num_channels), np.uint8)
-        observed = observed_dtypes(model, str(model.predict(image, verbose=0).dtype))
-        dtypes = observed._asdict() | _unpinned_dtypes(policy)
-        facts |= {f"{name}_dtype.{policy}": dtype for name, dtype in dtypes.items()}
-        # Keras's default, if nothing is set. Our own runs set the loss scale themselves.
-        model.compile(keras.optimizers.SGD(), "sparse_categorical_crossentropy")
+        previous = keras.config.dtype_policy()
+        keras.config.set_dtype_policy(policy)
+        try:
+            hidden, softmax = keras.layers.Dense(8, activation="relu"), keras.layers.Activation("softmax")
+            last = keras.layers.Activation("linear", dtype="float32")
+            model = keras.Sequential([keras.Input((4,)), hidden, softmax, last])
+            model.compile(keras.optimizers.SGD(), "sparse_categorical_crossentropy")
+        finally:
+            keras.config.set_dtype_policy(previous)
         model.optimizer.build(model.trainable_variables)
+        dtypes = {
+            "compute": hidden.compute_dtype,
+            "variable": hidden.kernel.dtype,
+            "input": model.inputs[0].dtype,
+            "hidden": hidden.output.dtype,
+            "softmax": softmax.output.dtype,
+            "output": model.outputs[0].dtype,
+        }
+        facts |= {f"{name}_dtype.{policy}": str(dtype) for name, dtype in dtypes.items()}
         facts[f"default_loss_scale.{policy}"] = "none" if loss_scale_now(model.optimizer) is None else "dynamic"
     return facts
-
-
-def _unpinned_dtypes(policy: str) -> dict[str, str]:
-    """Return the dtypes of the input, hidden layer and softmax in a model that leaves them all to `policy`."""
-    previous = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(policy)
-    try:
-        layers = [keras.layers.Dense(8, activation="relu"), keras.layers.Dense(3), keras.layers.Activation("softmax")]
-        model = keras.Sequential([keras.Input((4,)), *layers])
-    finally:
-        keras.config.set_dtype_policy(previous)
-    ends = {"input": model.inputs[0], "hidden": layers[0].output, "softmax": model.outputs[0]}
-    return {name: str(tensor.dtype) for name, tensor in ends.items()}
 
 
 def loss_scale_facts() -> Facts:

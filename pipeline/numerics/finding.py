@@ -31,12 +31,11 @@ def find(study: Study) -> dict[str, Any]:
     # The benchmark with the most classes shows best what a network memorizes.
     looked_at = study.numerics_on or study.benchmarks
     hardest = max(looked_at, key=lambda name: len(read_description(study.benchmarks[name].dataset).classes))
-    facts |= arithmetic.range_facts() | arithmetic.accumulation_facts() | arithmetic.loss_scale_facts()
+    facts |= arithmetic.range_facts() | arithmetic.accumulation_facts()
+    facts |= arithmetic.policy_facts() | arithmetic.loss_scale_facts()
 
     def look_at(name: str, benchmark: Benchmark) -> None:
         data = datasets.load_dataset(benchmark.dataset, benchmark.split)
-        if not found["gradients"]:
-            facts.update(arithmetic.policy_facts(benchmark, data))
         facts[f"weights_ratio.{name}.float16"] = arithmetic.weights_ratio(benchmark, data, "float16")
         gradients = found["gradients"][name] = exponents.gradient_exponents(benchmark, data, LOSS_SCALE)
         flushed, scaled = gradients["flushed_share"], gradients["flushed_share_scaled"]

@@ -135,12 +135,13 @@ def test_the_loss_scale_doubles_after_a_growth_period_and_halves_at_an_overflow(
     assert arithmetic.loss_scale_facts()["loss_scale.growth_steps"] == -1  # it would show
 
 
-def test_facts_give_the_dtypes_under_each_policy(data):
-    facts = arithmetic.policy_facts(RECIPE, data)
+def test_facts_give_the_dtypes_under_each_policy():
+    facts = arithmetic.policy_facts()
     for policy in KERAS_POLICIES:
         narrow = policy.removeprefix("mixed_")
         assert facts[f"compute_dtype.{policy}"] == narrow
         assert facts[f"variable_dtype.{policy}"] == ("float32" if policy.startswith("mixed") else narrow)
+        assert facts[f"hidden_dtype.{policy}"] == facts[f"softmax_dtype.{policy}"] == narrow
         assert facts[f"output_dtype.{policy}"] == "float32"
         assert facts[f"default_loss_scale.{policy}"] == ("dynamic" if policy == "mixed_float16" else "none")
 
