@@ -78,22 +78,6 @@ def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
     return train, settle
 
 
-def apply_step(optimizer: Any, variable: Any) -> Any:
-    """Return a compiled function that applies one gradient, a NumPy array of the variable's shape."""
-
-    @jax.jit
-    def step(optimizer_values: Any, value: Any, gradient: Any) -> Any:
-        scaled = gradient * _scaled(optimizer, optimizer_values, 1.0)
-        return optimizer.stateless_apply(optimizer_values, [scaled], [value])
-
-    def apply(gradient: Any) -> None:
-        values, optimizer_values = step(_values(optimizer.variables), variable.value, gradient)
-        _assign([variable], values)
-        _assign(optimizer.variables, optimizer_values)
-
-    return apply
-
-
 def _scaled(optimizer: Any, optimizer_values: Any, loss: Any) -> Any:
     """Return the loss times the loss scale of `optimizer`, for the given values of the optimizer's variables."""
     with keras.StatelessScope(state_mapping=list(zip(optimizer.variables, optimizer_values, strict=True))):

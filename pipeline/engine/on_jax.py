@@ -27,7 +27,7 @@ with silent_stderr():
 
 # Imported once JAX has loaded silently.
 from pipeline.engine.activations import activation_gradients  # noqa: F401
-from pipeline.engine.jax_steps import apply_step, gradient_step, gradients, try_step  # noqa: F401
+from pipeline.engine.jax_steps import gradient_step, gradients, try_step  # noqa: F401
 
 BatchNormalization = keras.layers.BatchNormalization  # XLA fuses it
 MAX_SHARE_OF_IMAGES = 1 / 16  # of an accelerator's memory: steps need far more, even if several processes keep images

@@ -129,16 +129,6 @@ def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
     return step, lambda: None
 
 
-def apply_step(optimizer: Any, variable: Any) -> Any:
-    """Return a compiled function that applies one gradient, a NumPy array of the variable's shape."""
-
-    @tf.function  # type: ignore[untyped-decorator]
-    def step(gradient: Any) -> None:
-        optimizer.apply([gradient * optimizer.scale_loss(1.0)], [variable])
-
-    return step
-
-
 def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> list[Any]:
     """Return the gradients of the loss with respect to the layer outputs that `network` returns, as NumPy arrays.
 

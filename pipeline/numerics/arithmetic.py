@@ -9,12 +9,11 @@ from typing import Any
 import keras
 import numpy as np
 
-from pipeline import engine
 from pipeline.data.datasets import Dataset
 from pipeline.numerics.experiments import build
 from pipeline.numerics.facts import DTYPES, GROWTH_STEPS, KERAS_POLICIES, NO_GROWTH, TWICE, Value
 from pipeline.study.benchmark import Benchmark
-from pipeline.training.precision import loss_scale_now
+from pipeline.training.precision import loss_scale_now, steps_taken
 
 EPSILONS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}  # the distance from 1 to the next larger value
 LIMIT_BYTES = 500_000  # for a model that must fit on a small device
@@ -143,28 +142,31 @@ def policy_facts() -> Facts:
 
 
 def loss_scale_facts() -> Facts:
-    """Drive a dynamic loss scale through a whole growth period and then into an overflow. Return how it changed."""
-    weight = keras.Variable(np.ones(3, np.float32))
-    inner = keras.optimizers.SGD(learning_rate=0.001)
-    optimizer = keras.optimizers.LossScaleOptimizer(inner)  # explicit: any optimizer can be wrapped
-    optimizer.build([weight])
-    step = engine.apply_step(optimizer, weight)
-    scales = [loss_scale_now(optimizer) or 0.0]
-    for num_steps in (GROWTH_STEPS - 1, 1):
-        for _ in range(num_steps):
-            step(np.ones(3, np.float32))
-        scales.append(loss_scale_now(optimizer) or 0.0)
-    start, before, after = scales
-    steps, values = int(optimizer.iterations), keras.ops.convert_to_numpy(weight.value).copy()
-    step(np.array([1, np.inf, 1], np.float32))
+    """Drive a dynamic loss scale through a whole growth period and then into an overflow. Return how it changed.
+
+    The model returns its input times its weight, and the loss is the output, so each gradient is the input.
+    """
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, use_bias=False)])
+    optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.001))  # explicit: any can be wrapped
+    model.compile(optimizer, lambda _, outputs: outputs, steps_per_execution=GROWTH_STEPS - 1)
+
+    def scale_after(num_steps: int, gradient: float) -> float:
+        inputs = np.full((num_steps, 1), gradient, np.float32)
+        model.fit(inputs, inputs, batch_size=1, verbose=0)
+        return loss_scale_now(optimizer) or 0.0
+
+    optimizer.build(model.trainable_variables)
+    start = loss_scale_now(optimizer) or 0.0
+    before, after = scale_after(GROWTH_STEPS - 1, 1.0), scale_after(1, 1.0)
+    num_steps, (weights,) = steps_taken(optimizer), model.get_weights()
+    at_overflow = scale_after(1, np.inf)
     return {
         "loss_scale.start": start,
         "loss_scale.growth_steps": GROWTH_STEPS if (before, after) == (start, 2 * start) else NO_GROWTH,
         "loss_scale.growth_factor": after / before,
-        "loss_scale.factor_at_overflow": (loss_scale_now(optimizer) or 0.0) / after,
-        "loss_scale.overflow_is_skipped": bool(
-            (keras.ops.convert_to_numpy(weight.value) == values).all() and int(optimizer.iterations) == steps
-        ),
+        "loss_scale.factor_at_overflow": at_overflow / after,
+        "loss_scale.overflow_is_skipped": bool((model.get_weights()[0] == weights).all())
+        and steps_taken(optimizer) == num_steps,
     }
 
 
