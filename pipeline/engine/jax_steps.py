@@ -34,18 +34,14 @@ def training_step(model: Any) -> tuple[Callable[..., Any], Callable[[], Any]]:
     return step, lambda: tuple(_values(part) for part in _parts(model))
 
 
-def gradients(model: Any, images: Any, labels: Any) -> list[Any]:
-    """Return the gradients of a compiled model's scaled loss with respect to its trainable variables.
+def gradients(loss: Callable[[], Any], variables: Sequence[Any]) -> list[Any]:
+    """Return the gradients of `loss()`, a scalar, with respect to `variables`. The loss changes no variable."""
 
-    The loss is that for images (N, ...) and integer labels (N,).
-    """
-    trainable, others, optimizer_values = (_values(part) for part in _parts(model))
+    def value(values: Any) -> Any:
+        with keras.StatelessScope(state_mapping=list(zip(variables, values, strict=True))):
+            return loss()
 
-    def scaled_loss(trainable: Any) -> Any:
-        probabilities, _ = model.stateless_call(trainable, others, images, training=True)
-        return _scaled(model.optimizer, optimizer_values, model.compute_loss(y=labels, y_pred=probabilities))
-
-    return list(jax.jit(jax.grad(scaled_loss))(trainable))
+    return list(jax.jit(jax.grad(value))(_values(variables)))
 
 
 def try_step(model: Any, images: Any, labels: Any) -> None:

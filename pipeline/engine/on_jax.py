@@ -26,7 +26,6 @@ with silent_stderr():
         import tensorflow  # noqa: F401  which Keras imports if it is installed
 
 # Imported once JAX has loaded silently.
-from pipeline.engine.activations import activation_gradients  # noqa: F401
 from pipeline.engine.jax_steps import gradient_step, gradients, try_step  # noqa: F401
 
 BatchNormalization = keras.layers.BatchNormalization  # XLA fuses it

@@ -1,6 +1,6 @@
 """Do on TensorFlow what Keras leaves to its engine."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -129,43 +129,20 @@ def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
     return step, lambda: None
 
 
-def activation_gradients(network: Any, images: Any, labels: Any, loss: Any) -> list[Any]:
-    """Return the gradients of the loss with respect to the layer outputs that `network` returns, as NumPy arrays.
-
-    Outputs that the loss does not depend on are left out.
-
-    Args:
-        network: a Keras model that returns the outputs of some layers, and then the probabilities.
-        images: the inputs of `network`, (N, ...).
-        labels: integer (N,).
-        loss: a function of labels and probabilities that returns a scalar.
-    """
-
-    @tf.function  # type: ignore[untyped-decorator]
-    def gradients(images: Any, labels: Any) -> list[Any]:
-        with tf.GradientTape() as tape:
-            tape.watch(images)
-            outputs = network(images, training=True)
-            value = loss(labels, outputs[-1])
-        return [gradient for gradient in tape.gradient(value, outputs[:-1]) if gradient is not None]
-
-    return [gradient.numpy() for gradient in gradients(tf.convert_to_tensor(images), labels)]
-
-
-def gradients(model: Any, images: Any, labels: Any) -> list[Any]:
-    """Return the gradients of a compiled model's scaled loss with respect to its trainable variables.
-
-    The loss is that for images (N, ...) and integer labels (N,).
-    """
+def gradients(loss: Callable[[], Any], variables: Sequence[Any]) -> list[Any]:
+    """Return the gradients of `loss()`, a scalar, with respect to `variables`."""
     with tf.GradientTape() as tape:
-        loss = model.compute_loss(y=tf.convert_to_tensor(labels), y_pred=model(images, training=True))
-        scaled = model.optimizer.scale_loss(loss)
-    return list(tape.gradient(scaled, model.trainable_variables, unconnected_gradients="zero"))
+        value = loss()
+    return list(tape.gradient(value, list(variables), unconnected_gradients="zero"))
 
 
 def try_step(model: Any, images: Any, labels: Any) -> None:
     """Take a training step of a compiled Keras model, but don't trace it: that would take seconds."""
-    found = gradients(model, images, labels)
+
+    def loss() -> Any:
+        return model.optimizer.scale_loss(model.compute_loss(y=labels, y_pred=model(images, training=True)))
+
+    found = gradients(loss, model.trainable_variables)
     model.optimizer.apply_gradients(zip(found, model.trainable_variables, strict=True))
 
 

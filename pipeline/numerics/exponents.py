@@ -4,9 +4,11 @@ Like figure 3 of Micikevicius et al., Mixed Precision Training (arXiv 1710.03740
 exponent and find the share that float16 flushes to zero, without and with a loss scale.
 """
 
+import contextlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
+from unittest import mock
 
 import keras
 import numpy as np
@@ -33,7 +35,7 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float) -
     model = build_for_steps(benchmark, data, "float32")
     batches = ShuffledBatches(data.train, benchmark.batch_size, seed=0)
     take_steps(model, batches, NUM_STEPS_BEFORE)
-    sizes, forward = gradient_sizes(model, *batches[0]), forward_sizes(model, batches[0][0])
+    forward, sizes = sizes_of_step(model, *batches[0])
     nonzero = sizes[sizes > 0]
     with np.errstate(over="ignore"):
         scaled = nonzero * np.float32(loss_scale)
@@ -49,45 +51,41 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float) -
     }
 
 
-def forward_sizes(model: keras.Model, images: np.ndarray) -> np.ndarray:
-    """Return the absolute values of the outputs of all hidden layers for images (N, ...), as one array (num_outputs,).
+def sizes_of_step(model: keras.Model, images: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the absolute outputs of all hidden layers, and the absolute gradients of the mean loss at these outputs.
 
-    Without a hidden layer, return the probabilities.
-    """
-    network, images = _network(model, images)
-    outputs = keras.Model(network.inputs, _hidden(network) or network.outputs)(images)
-    return _sizes(map(keras.ops.convert_to_numpy, keras.tree.flatten(outputs)))
-
-
-def gradient_sizes(model: keras.Model, images: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return the absolute gradients of the mean loss with respect to all hidden layers' outputs, (num_gradients,).
-
-    `model` is functional, from images to probabilities. If its last layer is itself a model, the layers of that model
-    are used. Without a hidden layer, return the gradient with respect to the probabilities.
+    Both have the shape (num_outputs,). `model` is functional, from images to probabilities. If its last layer is itself
+    a model, the layers of that model are used. Without a hidden layer, the probabilities take the place of its output.
 
     Args:
         images: (N, ...), as `model` takes them.
         labels: integer (N,).
     """
     network, images = _network(model, images)
-    (probabilities,) = network.outputs
-    hidden = _hidden(network)
-    if not hidden:  # Keras's loss would bypass the softmax; a product with 1 prevents that
-        hidden, probabilities = [probabilities], keras.layers.Rescaling(1.0, dtype="float32")(probabilities)
-    gradients = engine.activation_gradients(
-        keras.Model(network.inputs, [*hidden, probabilities]),
-        images,
-        labels,
-        lambda labels, probabilities: keras.ops.mean(
-            keras.losses.sparse_categorical_crossentropy(labels, probabilities)
-        ),
-    )
-    return _sizes(gradients)
+    tensors = _hidden(network) or network.outputs
+    outputs = keras.tree.flatten(keras.Model(network.inputs, tensors)(images))
+    # The derivative at a zero added to an output is the gradient of the loss with respect to that output.
+    zeros = [keras.Variable(keras.ops.zeros_like(output)) for output in outputs]
+
+    def loss() -> Any:
+        probabilities = network(images, training=True)
+        return keras.ops.mean(keras.losses.sparse_categorical_crossentropy(labels, probabilities))
+
+    with contextlib.ExitStack() as stack:
+        for tensor, zero in zip(tensors, zeros, strict=True):
+            layer = tensor._keras_history.operation
+            stack.enter_context(mock.patch.object(layer, "call", _and_add(layer.call, zero)))
+        gradients = engine.gradients(loss, zeros)
+    return _sizes(outputs), _sizes(gradients)
 
 
-def _sizes(arrays: Iterable[np.ndarray]) -> np.ndarray:
-    """Return the absolute values of all arrays, joined."""
-    sizes: np.ndarray = np.abs(np.concatenate([array.ravel() for array in arrays]))
+def _and_add(call: Callable[..., Any], value: keras.Variable) -> Callable[..., Any]:
+    return lambda *arguments, **options: call(*arguments, **options) + value
+
+
+def _sizes(tensors: Iterable[Any]) -> np.ndarray:
+    """Return the absolute values of all tensors, joined."""
+    sizes: np.ndarray = np.abs(np.concatenate([keras.ops.convert_to_numpy(each).ravel() for each in tensors]))
     return sizes
 
 

@@ -30,11 +30,16 @@ def first_not_finite(model: keras.Model, images: np.ndarray, labels: np.ndarray)
         if not all(map(_is_finite, keras.tree.flatten(outputs))):
             found.append(path)
 
+    images, labels = images[:NUM_EXAMINED], labels[:NUM_EXAMINED]
+
+    def loss() -> Any:
+        return model.optimizer.scale_loss(model.compute_loss(y=labels, y_pred=model(images, training=True)))
+
     with watched(model, see):
-        model(images[:NUM_EXAMINED], training=True)
+        model(images, training=True)
     if found:
         return f"the output of {found[0]}"
-    gradients = engine.gradients(model, images[:NUM_EXAMINED], labels[:NUM_EXAMINED])
+    gradients = engine.gradients(loss, model.trainable_variables)
     # Backwards, because the gradient of the last layer is computed first.
     for variable, gradient in reversed([*zip(model.trainable_variables, gradients, strict=True)]):
         if not _is_finite(gradient):

@@ -180,7 +180,7 @@ def test_outputs_and_gradients_of_a_network_match_those_worked_out_in_float64(da
     model = experiments.build(RECIPE, data, "float32", seed=1)
     images, labels = data.train.images[:16], data.train.labels[:16]
     outputs, gradients = by_hand(model.get_weights(), images, labels)
-    found = exponents.forward_sizes(model, images), exponents.gradient_sizes(model, images, labels)
+    found = exponents.sizes_of_step(model, images, labels)
     assert [len(sizes) for sizes in found] == [16 * (64 + 16 + 16 + 10)] * 2
     np.testing.assert_allclose(np.sort(found[0]), np.sort(outputs), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(np.sort(found[1]), np.sort(gradients), rtol=1e-4, atol=1e-7)
@@ -211,7 +211,7 @@ def test_gradients_of_a_one_layer_network_follow_from_its_probabilities():
     """The mean of -log(p / Σp) over two images, where p is a half: -1/2 at the true class, 1/2 at the other."""
     inputs = keras.Input((2,))
     model = keras.Model(inputs, keras.layers.Dense(2, activation="softmax", kernel_initializer="zeros")(inputs))
-    sizes = exponents.gradient_sizes(model, np.ones((2, 2), np.float32), np.array([0, 1]))
+    _, sizes = exponents.sizes_of_step(model, np.ones((2, 2), np.float32), np.array([0, 1]))
     np.testing.assert_allclose(sizes, [0.5] * 4, atol=1e-6)
 
 
