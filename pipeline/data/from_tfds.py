@@ -55,12 +55,6 @@ def read_tfds(where: str, source: DatasetSource) -> tuple[str, list[str], dict[s
     return builder.info.full_name, builder.info.features[label].names, parts
 
 
-def read_prepared(name: str) -> dict[str, Examples]:
-    """Return the train and test examples of a data set that TFDS has prepared, unchanged. Fetch nothing."""
-    parts = tfds.as_numpy(tfds.load(name, split=["train", "test"], batch_size=-1, download=False, as_supervised=True))
-    return {"train": Examples(*parts[0]), "test": Examples(*parts[1])}
-
-
 def _not_fetched(source: DatasetSource, error: Exception) -> InputError:
     folder = source.name.partition(":")[0]
     if isinstance(error, tfds.core.DatasetNotFoundError):

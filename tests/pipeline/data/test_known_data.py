@@ -5,7 +5,6 @@ import hashlib
 import io
 import json
 import shutil
-import tarfile
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from pipeline.data import hosts, known
+from pipeline.data import from_tfds, hosts, known
 from pipeline.data.datasets import Examples
 from pipeline.data.preparation import prepare
 from pipeline.errors import InputError
@@ -85,18 +84,6 @@ def png(image: np.ndarray) -> bytes:
     return content.getvalue()
 
 
-def binary(parts: dict[str, Examples]) -> bytes:
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:gz") as file:
-        for part, (images, labels) in parts.items():
-            channels = images.transpose(0, 3, 1, 2).reshape(len(images), -1)
-            rows = np.column_stack([np.full_like(labels, 9), labels, channels]).astype(np.uint8)
-            member = tarfile.TarInfo(f"cifar-100-binary/{part}.bin")
-            member.size = rows.size
-            file.addfile(member, io.BytesIO(rows.tobytes()))
-    return content.getvalue()
-
-
 def parquet(part: Examples) -> bytes:
     rows = [
         {"img": {"bytes": png(i), "path": None}, "fine_label": int(n), "coarse_label": 0}
@@ -107,13 +94,8 @@ def parquet(part: Examples) -> bytes:
     return content.getvalue()
 
 
-HOSTS = {"original": "127.0.0.1", "mirror": "127.0.0.2"}
-FILES = {
-    "cifar-100-binary.tar.gz": binary(WHOLE),
-    "train-00000-of-00001.parquet": parquet(WHOLE["train"]),
-    "test-00000-of-00001.parquet": parquet(WHOLE["test"]),
-}
-OTHERS = {"cifar-100-binary.tar.gz": binary(OTHER), "train-00000-of-00001.parquet": parquet(OTHER["train"])}
+FILES = {file: parquet(WHOLE[part]) for part, file in hosts.TABLES.items()}
+OTHERS = {file: parquet(OTHER[part]) for part, file in hosts.TABLES.items()}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -121,7 +103,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         how, name = self.path.strip("/").split("/", 1)
-        content = (FILES | OTHERS if how == "other" else FILES)[name]
+        content = (OTHERS if how == "other" else FILES)[name]
         if how == "refuses":
             self.send_error(503)
             return
@@ -152,8 +134,6 @@ def small_world(monkeypatch, tmp_path):
     """Fifty pictures are cifar100, waiting is short, and nothing is prepared on this machine."""
     contents = {part: known.in_order(*examples)[1] for part, examples in WHOLE.items()}
     monkeypatch.setitem(known.KNOWN, "cifar100", known.KNOWN["cifar100"]._replace(content_sha256=contents))
-    digest = hashlib.sha256(FILES["cifar-100-binary.tar.gz"]).hexdigest()
-    monkeypatch.setattr(hosts, "ARCHIVE_SHA256", digest)
     monkeypatch.setattr(hosts, "SILENT_SECONDS", 0.4)
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "tfds"))
     monkeypatch.chdir(tmp_path)
@@ -161,13 +141,16 @@ def small_world(monkeypatch, tmp_path):
 
 @pytest.fixture
 def served(server, monkeypatch):
-    """Has each host of cifar100 behave in one way, by default refuse."""
+    """Has the mirror behave in one way, by default refuse, and TFDS give these examples, by default none."""
 
-    def serve(original: str = "refuses", mirror: str = "refuses") -> None:
-        for name, how in (("original", original), ("mirror", mirror)):
-            folder = f"http://{HOSTS[name]}:{server.rpartition(':')[2]}/{how}"
-            source = getattr(hosts, name.upper())
-            monkeypatch.setattr(hosts, name.upper(), source._replace(folder=folder))
+    def serve(mirror: str = "refuses", tfds: dict[str, Examples] | None = None) -> None:
+        def read(*_):
+            if tfds is None:
+                raise ConnectionError("no route to host")
+            return hosts.NAME, [], tfds
+
+        monkeypatch.setattr(from_tfds, "read_tfds", read)
+        monkeypatch.setattr(hosts, "MIRROR", f"{server}/{mirror}")
 
     return serve
 
@@ -177,47 +160,49 @@ def same_as_whole(parts: dict[str, Examples]) -> bool:
     return all(np.array_equal(parts[p][n], expected[p][n]) for p in ("train", "test") for n in (0, 1))
 
 
-@pytest.mark.parametrize("name", ["original", "mirror"])
-def test_every_host_gives_the_same_arrays(served, name):
-    served(**{name: "right"})
+def test_the_mirror_is_asked_first(served):
+    served(mirror="right", tfds=OTHER)
     parts, came_from = hosts.fetch()
     assert same_as_whole(parts)
-    assert came_from.partition(":")[0] == HOSTS[name]
+    assert came_from.startswith("127.0.0.1:")
+
+
+def test_what_tfds_has_prepared_is_read_first(served, tmp_path):
+    served(mirror="other", tfds=WHOLE)
+    (tmp_path / "tfds" / "cifar100" / "3.0.2").mkdir(parents=True)
+    (tmp_path / "tfds" / "cifar100" / "3.0.2" / "dataset_info.json").touch()
+    parts, came_from = hosts.fetch()
+    assert (same_as_whole(parts), came_from) == (True, "TFDS")
 
 
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ("refuses", "not from HOST: 503 Server Error"),
-        ("stalls", "not from HOST: "),
-        ("other", "not from HOST: its train images and labels differ from those of cifar100"),
+        ("refuses", "503 Server Error"),
+        ("stalls", ""),
+        ("other", "its train images and labels differ from those of cifar100"),
     ],
 )
-def test_a_failing_host_is_replaced_by_the_next(served, capsys, tmp_path, how, said):
-    """The folder of TFDS comes first, where nothing is prepared."""
-    served(mirror=how, original="right")
+def test_tfds_replaces_a_mirror_that_fails(served, server, capsys, how, said):
+    served(mirror=how, tfds=WHOLE)
     parts, came_from = hosts.fetch()
-    assert same_as_whole(parts)
-    assert came_from.startswith("127.0.0.1:")
-    folder, asked, *_, line, last = capsys.readouterr().out.splitlines()
-    assert folder.endswith(f"folder {tmp_path / 'tfds'}: it has no cifar100/<version>/dataset_info.json")
-    assert asked == f"cifar100: train-00000-of-00001.parquet from {hosts.MIRROR.host}"
-    assert line.startswith(f"cifar100: {said.replace('HOST', hosts.MIRROR.host)}")
-    assert last == f"cifar100: cifar-100-binary.tar.gz from {came_from}"
+    assert (same_as_whole(parts), came_from) == (True, "TFDS")
+    host = server.removeprefix("http://")
+    asked, failed, last = capsys.readouterr().out.splitlines()
+    assert (asked, last) == (f"cifar100: from {host}", "cifar100: from TFDS")
+    assert failed.startswith(f"cifar100: not from {host}: {said}")
 
 
 def test_wrong_images_are_refused_and_not_kept(served):
-    served(mirror="other", original="other")
-    with pytest.raises(
-        InputError, match=r"SHA256 hash of downloaded file \(cifar-100-binary\.tar\.gz\) does not match"
-    ):
+    served(mirror="other", tfds=OTHER)
+    with pytest.raises(InputError, match="not from TFDS: its train images and labels differ"):
         hosts.fetch()
     served(mirror="right")
     assert same_as_whole(hosts.fetch()[0])
 
 
 def test_a_fetched_file_is_not_fetched_again(served):
-    served(original="right")
+    served(mirror="right")
     assert same_as_whole(hosts.fetch()[0])
     served()
     assert same_as_whole(hosts.fetch()[0])
@@ -228,7 +213,7 @@ def test_the_last_line_says_what_to_do_if_no_host_answers(served, tmp_path):
     with pytest.raises(InputError) as caught:
         prepare("images", DatasetSource(tfds="cifar100"), tmp_path / "data")
     lines = str(caught.value).splitlines()
-    assert [line.split(":")[0] for line in lines[2:4]] == ["  not from 127.0.0.2", "  not from 127.0.0.1"]
+    assert [line.split(":")[0] for line in lines[1:3]] == ["  not from 127.0.0.1", "  not from TFDS"]
     assert lines[-2].startswith("Connect this machine to the network")
     assert "TFDS_DATA_DIR" in lines[-1]
     assert not (tmp_path / "data" / "images").exists()
