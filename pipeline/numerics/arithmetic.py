@@ -16,7 +16,6 @@ from pipeline.study.benchmark import Benchmark
 from pipeline.training.precision import loss_scale_now, steps_taken
 
 EPSILONS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}  # the distance from 1 to the next larger value
-LIMIT_BYTES = 500_000  # for a model that must fit on a small device
 Facts = dict[str, Value]
 
 
@@ -37,7 +36,6 @@ def range_facts() -> Facts:
             "largest": _largest(dtype),
         }
         facts |= {f"{name}.{dtype}": value for name, value in found.items()}
-    facts["float32_parameters_in_500_kilobytes"] = LIMIT_BYTES // int(facts["bytes_per_value.float32"])
     for units in TWICE:
         ratio = dense_parameters(2 * units) / dense_parameters(units)
         facts[f"parameters_of_twice_the_units.{units}"] = round(ratio, 2)

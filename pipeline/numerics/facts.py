@@ -24,7 +24,7 @@ _BY_POLICY = (
 )
 _EVERYWHERE = (
     *("loss_scale.start", "loss_scale.growth_steps", "loss_scale.growth_factor", "loss_scale.factor_at_overflow"),
-    *("loss_scale.overflow_is_skipped", "float32_parameters_in_500_kilobytes"),
+    "loss_scale.overflow_is_skipped",
     *("notebook_split.same_after_restart", "notebook_split.num_trained_on"),
 )
 _OF_GRADIENTS = ("some_flushed", "forward_rarely_flushed", "fewer_flushed_when_scaled")

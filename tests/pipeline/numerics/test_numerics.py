@@ -51,7 +51,6 @@ def test_facts_give_the_range_as_the_formats_define_it(data):
         "softmax_of_minus_20_is_zero.float16": True,  # e⁻²⁰ is 2.06e-9
         "softmax_of_minus_20_is_zero.bfloat16": False,
         "softmax_of_minus_20_is_zero.float32": False,
-        "float32_parameters_in_500_kilobytes": 125_000,
         "parameters_of_twice_the_units.64": 2.15,
         "parameters_of_twice_the_units.4096": 3.67,
     }
