@@ -7,6 +7,7 @@ import timeit
 from typing import Any
 
 import keras
+import ml_dtypes
 import numpy as np
 
 from pipeline.data.datasets import Dataset
@@ -15,7 +16,6 @@ from pipeline.numerics.facts import DTYPES, GROWTH_STEPS, KERAS_POLICIES, NO_GRO
 from pipeline.study.benchmark import Benchmark
 from pipeline.training.precision import loss_scale_now, steps_taken
 
-EPSILONS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}  # the distance from 1 to the next larger value
 Facts = dict[str, Value]
 
 
@@ -33,7 +33,7 @@ def range_facts() -> Facts:
             "rounded_65519": str(_rounded(65519.0, dtype)),
             "softmax_of_minus_20_is_zero": float(parts[1]) == 0.0,
             "bytes_per_value": keras.ops.convert_to_numpy(keras.ops.zeros((1,), dtype)).nbytes,
-            "largest": _largest(dtype),
+            "largest": float(ml_dtypes.finfo(dtype).max),
         }
         facts |= {f"{name}.{dtype}": value for name, value in found.items()}
     for units in TWICE:
@@ -53,16 +53,6 @@ def _rounded(value: Any, dtype: str) -> float:
     return float(_in_float32(keras.ops.cast(keras.ops.convert_to_tensor(np.float32(value)), dtype)))
 
 
-def _largest(dtype: str) -> float:
-    """Find the largest finite value of `dtype`: try a float32's bits from the highest down, and keep what fits."""
-    largest = np.uint32(0)
-    for bit in reversed(range(31)):
-        more = largest | np.uint32(2**bit)
-        if np.isfinite(value := more.view(np.float32)) and _rounded(value, dtype) == value:
-            largest = more
-    return float(largest.view(np.float32))
-
-
 def accumulation_facts() -> Facts:
     """Multiply 16-bit matrices with the engine, and return the type in which it adds up the products.
 
@@ -73,19 +63,16 @@ def accumulation_facts() -> Facts:
     rng = np.random.default_rng(0)
     left, right = (1 + rng.integers(0, 16, shape) / 16 for shape in ((64, 4096), (4096, 64)))
     facts: Facts = {}
-    for dtype, epsilon in EPSILONS.items():
+    for dtype in DTYPES[1:]:
         product = keras.ops.matmul(*(keras.ops.cast(factor.astype("float32"), dtype) for factor in (left, right)))
-        exactly = ends_beside(_in_float32(product), left @ right, epsilon)
+        exactly = ends_beside(_in_float32(product), left @ right, dtype)
         facts[f"products_accumulate_in.{dtype}"] = "float32" if exactly else dtype
     return facts
 
 
-def ends_beside(found: np.ndarray, exact: np.ndarray, epsilon: float) -> bool:
-    """Return whether each value of `found` is within one unit in the last place of its counterpart in `exact`.
-
-    `epsilon` is the unit in the last place of 1.
-    """
-    place = 2.0 ** np.floor(np.log2(exact)) * epsilon
+def ends_beside(found: np.ndarray, exact: np.ndarray, dtype: str) -> bool:
+    """Return whether each value of `found` is within one unit in the last place, in `dtype`, of that in `exact`."""
+    place = 2.0 ** np.floor(np.log2(exact)) * float(ml_dtypes.finfo(dtype).eps)
     return bool((np.abs(found - exact) < place).all())
 
 
