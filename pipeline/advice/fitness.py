@@ -17,7 +17,6 @@ from pipeline import engine  # first, because it silences the engine before Kera
 import keras
 import numpy as np
 
-from pipeline.data.batches import WholeBatches
 from pipeline.errors import InputError
 from pipeline.study import user_code
 from pipeline.study.benchmark import Benchmark, Imported
@@ -25,6 +24,7 @@ from pipeline.study.schema import Study
 from pipeline.study.variant import Variant, expected_dtypes
 from pipeline.training import building
 from pipeline.training.divergence import watched
+from pipeline.training.evaluation import predict
 from pipeline.training.precision import check_model, observed_dtypes
 
 PROJECT_FOLDERS = ("pipeline", "stages", "tests", ".venv")
@@ -141,7 +141,7 @@ def _check_predictions(
 ) -> np.ndarray:
     """Have the model predict two images, and return these. Refuse it if its dtypes or its predictions are wrong."""
     images = np.random.default_rng(0).integers(0, 256, (2, *image_shape), np.uint8)
-    probabilities = engine.predict(model, WholeBatches(images, 2))
+    probabilities = predict(model, images, batch_size=2)
     check_model(name, benchmark, variant, observed_dtypes(model, str(probabilities.dtype)), probabilities)
     return images
 

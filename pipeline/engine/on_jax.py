@@ -106,11 +106,6 @@ def kept_on_device(*arrays: np.ndarray) -> Callable[[np.ndarray], tuple[Any, ...
     return lambda rows: take(kept, rows.astype(np.int32))
 
 
-def predict(model: Any, batches: Any) -> np.ndarray:
-    """Return the probabilities (N, num_classes) that `model` predicts for `batches`, a PyDataset of images."""
-    return np.asarray(model.predict(batches, verbose=0))
-
-
 def reset_peak_memory() -> None:
     """On a CPU, forget the peak so far. The peak of JAX's allocator counts from the start and can't be reset."""
     own_memory.forget_peak()

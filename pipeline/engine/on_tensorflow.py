@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from pipeline.engine.loading import silent_stderr, without
 from pipeline.machine import own_memory
 
@@ -99,11 +97,6 @@ def feed(batches: Any) -> Any:
 def keeps_images(num_bytes: int) -> bool:  # noqa: ARG001  used on JAX
     """Return False: the pipeline from `feed` gathers batches on the host."""
     return False
-
-
-def predict(model: Any, batches: Any) -> np.ndarray:
-    """Return the probabilities (N, num_classes) that `model` predicts for `batches`, a PyDataset of images."""
-    return np.asarray(model.predict(feed(batches), verbose=0))
 
 
 def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:

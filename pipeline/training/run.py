@@ -13,7 +13,7 @@ from pipeline import engine  # first: it silences the engine before Keras import
 import keras
 
 from pipeline.data import datasets
-from pipeline.data.batches import ShuffledBatches, WholeBatches
+from pipeline.data.batches import ShuffledBatches
 from pipeline.machine import own_memory
 from pipeline.machine.disturbance import Watch
 from pipeline.machine.environment import environment_here
@@ -25,7 +25,7 @@ from pipeline.training.building import build_model, compile_model, weights_diges
 from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.clock import EpochClock
 from pipeline.training.divergence import first_not_finite
-from pipeline.training.evaluation import score
+from pipeline.training.evaluation import predict, score
 from pipeline.training.loops import LOOPS
 from pipeline.training.precision import check_float32, check_model, observed_dtypes
 from pipeline.training.so_far import CHECKPOINT, Notes, Progress, SoFar, Tested, finish
@@ -117,7 +117,7 @@ class _Run:
         # Predict once, to trace outside every timed window and to see the output's real dtype. XLA compiles for one
         # shape, so these images have the shape of a validation batch.
         num_first = self.benchmark.evaluation_batch_size if engine.COMPILES_SHAPES else 1
-        probabilities = engine.predict(model, WholeBatches(self.data.validation.images[:num_first], num_first))
+        probabilities = predict(model, self.data.validation.images[:num_first], num_first)
         dtypes = observed_dtypes(model, str(probabilities.dtype))
         check_model(self.name, self.benchmark, self.variant, dtypes, probabilities)
         self.notes.add(facts={f"{name}_dtype": dtype for name, dtype in dtypes._asdict().items()})

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from conftest import benchmark, make_run, small_study
 
-from pipeline import engine  # first: it silences the engine before Keras imports it
+from pipeline import engine  # noqa: F401  first: it silences the engine before Keras imports it
 
 # isort: split
 import keras
 
 from pipeline.comparison.finished_runs import read_record
-from pipeline.data.batches import WholeBatches
 from pipeline.errors import InputError
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.schema import RunKey
 from pipeline.training import building
+from pipeline.training.evaluation import predict
 
 MODELS = """
 import pathlib
@@ -323,7 +323,7 @@ def test_importing_a_model_writes_nothing_into_its_source(own):
 )
 def test_keras_applications_get_a_head_for_the_classes_of_the_data(name, arguments, size):
     model, _ = build(application(name, **arguments), image_size=size)
-    probabilities = engine.predict(model, WholeBatches(np.zeros((2, 8, 8, 1), np.uint8), 2))
+    probabilities = predict(model, np.zeros((2, 8, 8, 1), np.uint8), batch_size=2)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
     assert model.outputs[0].dtype == "float32"
     scales = [layer.scale for layer in model.layers[-1].layers if type(layer).__name__ == "Rescaling"]
