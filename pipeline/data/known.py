@@ -86,7 +86,7 @@ def checked(name: str, parts: dict[str, Examples]) -> dict[str, Examples]:
     for part, (images, labels) in parts.items():
         found[part], content = in_order(images, labels)
         if content != KNOWN[name].content_sha256[part]:
-            raise InputError(f"its {part} images and labels differ from those of {name}")
+            raise InputError(f"the {part} images and labels differ from those of {name}")
     return found
 
 
@@ -96,19 +96,9 @@ def class_names(name: str) -> list[str]:
 
 
 def read_bundled(name: str) -> dict[str, Examples]:
-    """Return both parts of the bundled data set `name`, their examples sorted by digest.
-
-    Raises:
-        InputError: a file is missing, or its content has changed.
-    """
-    try:
-        counts = _rows(BUNDLED / f"{name}.csv")
-        return checked(name, {part: _read(name, part, counts) for part in ("train", "test")})
-    except (OSError, ValueError, LookupError, InputError) as error:
-        raise InputError(
-            f"{BUNDLED} does not hold {name} as this repository has it ({error}).\n"
-            f"Get it back with: git checkout -- {BUNDLED}"
-        ) from None
+    """Return both parts of the bundled data set `name`, their examples sorted by digest."""
+    counts = _rows(BUNDLED / f"{name}.csv")
+    return checked(name, {part: _read(name, part, counts) for part in ("train", "test")})
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

@@ -16,8 +16,6 @@ from pipeline.models import imported
 from pipeline.models.imported import ModelSpec
 from pipeline.study.benchmark import Augmentation, Benchmark, Imported
 
-__all__ = ["ModelSpec", "build"]
-
 
 def build(benchmark: Benchmark, num_classes: int, num_channels: int, seed: int = 0) -> keras.Model:
     """Build the benchmark's model, from uint8 images of any size (N, h, w, C) to float32 probabilities.

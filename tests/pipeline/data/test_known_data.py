@@ -52,7 +52,7 @@ def test_bundled_data_sets_can_be_split_in_tfds_notation(tmp_path):
     assert np.array_equal(np.load(folder / "test_labels.npy"), whole["test"][1][1000:])
 
 
-def test_damaged_bundled_images_are_reported_with_their_remedy(tmp_path, monkeypatch):
+def test_damaged_bundled_images_are_refused(tmp_path, monkeypatch):
     for path in known.BUNDLED.glob("cifar100_quick.*"):
         shutil.copy(path, tmp_path)
     picture = tmp_path / "cifar100_quick.test.webp"
@@ -60,9 +60,7 @@ def test_damaged_bundled_images_are_reported_with_their_remedy(tmp_path, monkeyp
     pixels[40, 40, 0] ^= 1
     Image.fromarray(pixels).save(picture, lossless=True, quality=0, method=0)
     monkeypatch.setattr(known, "BUNDLED", tmp_path)
-    with pytest.raises(
-        InputError, match=r"(?s)does not hold cifar100_quick as this repository has it.*git checkout -- "
-    ):
+    with pytest.raises(InputError, match="test images and labels differ from those of cifar100_quick"):
         known.read_bundled("cifar100_quick")
 
 
@@ -180,7 +178,7 @@ def test_what_tfds_has_prepared_is_read_first(served, tmp_path):
     [
         ("refuses", "503 Server Error"),
         ("stalls", ""),
-        ("other", "its train images and labels differ from those of cifar100"),
+        ("other", "the train images and labels differ from those of cifar100"),
     ],
 )
 def test_tfds_replaces_a_mirror_that_fails(served, server, capsys, how, said):
@@ -195,7 +193,7 @@ def test_tfds_replaces_a_mirror_that_fails(served, server, capsys, how, said):
 
 def test_wrong_images_are_refused_and_not_kept(served):
     served(mirror="other", tfds=OTHER)
-    with pytest.raises(InputError, match="not from TFDS: its train images and labels differ"):
+    with pytest.raises(InputError, match="not from TFDS: the train images and labels differ"):
         hosts.fetch()
     served(mirror="right")
     assert same_as_whole(hosts.fetch()[0])
