@@ -54,21 +54,22 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float) -
 def sizes_of_step(model: keras.Model, images: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the absolute outputs of all hidden layers, and the absolute gradients of the mean loss at these outputs.
 
-    Both have the shape (num_outputs,). `model` is functional, from images to probabilities. If its last layer is itself
-    a model, the layers of that model are used. Without a hidden layer, the probabilities take the place of its output.
+    Both have the shape (num_outputs,). The layers are those of the network, which is the last layer of `model`. Without
+    a hidden layer, the probabilities take the place of its output.
 
     Args:
         images: (N, ...), as `model` takes them.
         labels: integer (N,).
     """
-    network, images = _network(model, images)
+    network = model.layers[-1]
+    entry = keras.ops.cast(keras.Model(model.inputs, model.layers[-2].output)([images]), network.inputs[0].dtype)
     tensors = _hidden(network) or network.outputs
-    outputs = keras.tree.flatten(keras.Model(network.inputs, tensors)(images))
+    outputs = keras.tree.flatten(keras.Model(network.inputs, tensors)(entry))
     # The derivative at a zero added to an output is the gradient of the loss with respect to that output.
     zeros = [keras.Variable(keras.ops.zeros_like(output)) for output in outputs]
 
     def loss() -> Any:
-        probabilities = network(images, training=True)
+        probabilities = network(entry, training=True)
         return keras.ops.mean(keras.losses.sparse_categorical_crossentropy(labels, probabilities))
 
     with contextlib.ExitStack() as stack:
@@ -87,16 +88,6 @@ def _sizes(tensors: Iterable[Any]) -> np.ndarray:
     """Return the absolute values of all tensors, joined."""
     sizes: np.ndarray = np.abs(np.concatenate([keras.ops.convert_to_numpy(each).ravel() for each in tensors]))
     return sizes
-
-
-def _network(model: keras.Model, images: np.ndarray) -> tuple[keras.Model, Any]:
-    """Return the functional model whose layers are examined, and the input that it gets if `model` gets `images`."""
-    network = model.layers[-1] if isinstance(model.layers[-1], keras.Model) else model
-    if network is not model and len(model.layers) > 1:
-        images = keras.Model(model.inputs, model.layers[-2].output)([images])
-    if isinstance(network, keras.Sequential):  # it has no graph from which to take outputs
-        network = keras.Model(network.inputs, network.outputs)
-    return network, keras.ops.cast(images, network.inputs[0].dtype)
 
 
 def _hidden(network: keras.Model) -> list[Any]:

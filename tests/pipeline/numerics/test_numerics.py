@@ -208,8 +208,10 @@ def test_the_histogram_of_a_training_step_matches_gradients_worked_out_in_float6
 def test_gradients_of_a_one_layer_network_follow_from_its_probabilities():
     """The mean of -log(p / Σp) over two images, where p is a half: -1/2 at the true class, 1/2 at the other."""
     inputs = keras.Input((2,))
-    model = keras.Model(inputs, keras.layers.Dense(2, activation="softmax", kernel_initializer="zeros")(inputs))
-    _, sizes = exponents.sizes_of_step(model, np.ones((2, 2), np.float32), np.array([0, 1]))
+    network = keras.Model(inputs, keras.layers.Dense(2, activation="softmax", kernel_initializer="zeros")(inputs))
+    _, sizes = exponents.sizes_of_step(
+        keras.Model(inputs, network(inputs)), np.ones((2, 2), np.float32), np.array([0, 1])
+    )
     np.testing.assert_allclose(sizes, [0.5] * 4, atol=1e-6)
 
 
