@@ -33,7 +33,6 @@ from pipeline.statistics.another_day import reach
 from pipeline.statistics.circumstances import MAX_OTHER_CPU_SHARE, is_busy
 from pipeline.statistics.equivalence import (
     is_beyond,
-    is_decided,
     margin_means_something,
     outcome,
     p_values,
@@ -196,7 +195,7 @@ def judge_equivalence(pair: Row) -> tuple[Verdict, str]:
         return "not reproduced", "diverged"
     if pair.reason is None and is_beyond(pair.p_beyond_margin):
         return "not reproduced", "beyond"
-    if pair.reason is None and is_decided(pair.outcome, pair.p_beyond_margin):
+    if pair.reason is None and pair.outcome.startswith("equivalent"):
         return "reproduced", "equivalent"
     return "inconclusive", pair.reason or pair.outcome
 
@@ -364,7 +363,7 @@ class TrialClaim(BaseClaim):
         numbers = {"difference_pp": contrast.estimate, "num_seeds": len(differences), "margin_pp": margin_pp}
         if is_beyond(found.beyond):
             return self.judgement("not reproduced", self.say("beyond", **numbers), measured)
-        if is_decided(reached, found.beyond):
+        if reached.startswith("equivalent"):
             return self.judgement("reproduced", self.say("within", **numbers), measured)
         return self.judgement("inconclusive", self.say("open", **numbers), measured, MORE)
 

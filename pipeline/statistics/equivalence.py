@@ -210,8 +210,3 @@ def num_seeds_needed(spread: float, margin: float, num_candidates: int, is_one_s
 def is_beyond(p_beyond_margin: float | None) -> bool:
     """Tell whether a difference is shown to lie beyond the margin."""
     return p_beyond_margin is not None and p_beyond_margin < SIGNIFICANCE_LEVEL
-
-
-def is_decided(outcome: str | None, p_beyond_margin: float | None) -> bool:
-    """Tell whether the tests show on which side of the margin a difference lies."""
-    return is_beyond(p_beyond_margin) or (outcome or "").startswith("equivalent")
