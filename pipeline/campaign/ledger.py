@@ -152,7 +152,7 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
                 slowdowns={name: math.exp(effect) for name, effect in zip(speeds_of.variants, effects, strict=True)},
             )
             for benchmark, speeds_of in speeds.items()
-            if speeds_of.variants and not is_busy(other_cpu_share(speeds_of.turns.blocks))
+            if speeds_of.variants and not is_busy(other_cpu_share(speeds_of.blocks))
             for number, (seconds, effects) in enumerate(
                 zip(speeds_of.baseline_seconds, speeds_of.training_effects, strict=True), 1
             )

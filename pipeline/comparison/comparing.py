@@ -306,10 +306,10 @@ def _family(study: Study, baseline: str, candidate: str) -> Hashable:
 
 def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, measured: Measured) -> dict[str, Any]:
     """Return the speed cells of a pair. If one process timed both variants, there is no speedup."""
-    speeds, blocks, recipe = measured.speeds, measured.speeds.turns.blocks, study.benchmarks[benchmark]
+    speeds, blocks, recipe = measured.speeds, measured.speeds.blocks, study.benchmarks[benchmark]
     cells: dict[str, Any] = {
-        "num_launches": len(speeds.turns.num_turns),
-        "num_turns": sum(speeds.turns.num_turns),
+        "num_launches": len(speeds.num_turns),
+        "num_turns": sum(speeds.num_turns),
         "other_cpu_share": circumstances.other_cpu_share(blocks),
         "num_blocks_left_out": sum(block.shares_gpu for block in blocks),
         "side_by_side": circumstances.side_by_side(blocks),

@@ -172,7 +172,7 @@ def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> b
     speeds = speeds_of(study, benchmark, blocks)
     width = half_width(speeds)
     is_narrow = width is not None and width <= study.speed.target_half_width
-    return is_narrow and len(speeds.turns.num_turns) >= MIN_SETTLED_LAUNCHES
+    return is_narrow and len(speeds.num_turns) >= MIN_SETTLED_LAUNCHES
 
 
 def half_width(speeds: Speeds) -> float | None:
@@ -180,7 +180,7 @@ def half_width(speeds: Speeds) -> float | None:
 
     If there is no other variant, use the interval of the ratio between the baseline's two processes.
     """
-    baseline = speeds.turns.baseline
+    baseline = speeds.baseline
     names = [name for name in speeds.variants if name not in (baseline, REPEAT)] or [REPEAT]
     ratios = [speeds.speedup(baseline, name) for name in names]
     return max((ratio.high / ratio.value - 1 for ratio in ratios if ratio.value and ratio.high), default=None)

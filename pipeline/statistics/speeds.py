@@ -19,20 +19,24 @@ ONE = LogRatio(0.0, 0.0, 1, MIN_LAUNCHES)  # exactly 1: both variants share the 
 
 
 @dataclass(frozen=True)
-class Turns:
-    """Arrange the blocks of a benchmark as arrays.
+class Speeds:
+    """Compare the speed and the memory of a benchmark's variants.
 
     Args:
         blocks: the blocks of all launches.
         baseline: the name of the baseline variant.
         num_images: training images per epoch.
         num_validation_images: images predicted after an epoch.
+        measured_as: for each variant, the one whose blocks it uses; the two differ only in learning rate or epochs.
+        num_compiling: how many of the first launches may have taken memory to compile; later ones find compiled code.
     """
 
     blocks: Sequence[PlacedBlock]
     baseline: str
     num_images: int
     num_validation_images: int
+    measured_as: Mapping[str, str] = field(default_factory=dict)
+    num_compiling: int = 0
 
     @cached_property
     def num_turns(self) -> list[int]:
@@ -63,11 +67,6 @@ class Turns:
         """Return log seconds of an epoch without its validation, (num_launches, num_variants, num_turns)."""
         return self._log_seconds(0)
 
-    @cached_property
-    def whole_epochs(self) -> np.ndarray:
-        """Return log seconds of an epoch with its validation, (num_launches, num_variants, num_turns)."""
-        return self._log_seconds(self.num_validation_images)
-
     def _log_seconds(self, num_validation_images: int) -> np.ndarray:
         log_seconds = np.full((len(self.num_turns), len(self.variants), max(self.num_turns, default=0)), np.nan)
         for block in self.blocks:
@@ -77,42 +76,27 @@ class Turns:
         return log_seconds
 
     @cached_property
-    def log_peaks(self) -> np.ndarray:
-        """Return the logarithm of each variant's peak bytes after the warm-up, (num_launches, num_variants)."""
+    def _log_peaks(self) -> np.ndarray:
+        """Return the logarithm of each variant's peak bytes after the warm-up, (num_launches, num_variants).
+
+        Launches that may have compiled are left out.
+        """
         peaks = np.full((len(self.num_turns), len(self.variants)), np.nan)
         for block in self.blocks:
             if block.turn and block.variant in self.variants and block.peak_memory_bytes:
                 place = block.launch - 1, self.variants.index(block.variant)
                 peaks[place] = np.fmax(peaks[place], np.log(block.peak_memory_bytes))
-        return peaks
-
-
-@dataclass(frozen=True)
-class Speeds:
-    """Compare the speed and the memory of a benchmark's variants.
-
-    Args:
-        measured_as: for each variant, the one whose blocks it uses; the two differ only in learning rate or epochs.
-        num_compiling: how many of the first launches may have taken memory to compile; later ones find compiled code.
-    """
-
-    turns: Turns
-    measured_as: Mapping[str, str] = field(default_factory=dict)
-    num_compiling: int = 0
-
-    @property
-    def variants(self) -> list[str]:
-        return self.turns.variants
+        return peaks[self.num_compiling :]
 
     @property
     def baseline_seconds(self) -> list[float]:
         """Return the baseline's training seconds of an epoch in each launch, as the median over turns."""
-        return [float(np.exp(np.nanmedian(launch[0]))) for launch in self.turns.training if len(launch)]
+        return [float(np.exp(np.nanmedian(launch[0]))) for launch in self.training if len(launch)]
 
     @cached_property
     def training_effects(self) -> np.ndarray:
         """Return `launch_effects` of the training times, (num_launches, num_variants)."""
-        return launch_effects(self.turns.training)
+        return launch_effects(self.training)
 
     def speedup(self, baseline: str, candidate: str) -> Estimate:
         """Return the speedup of `candidate` over `baseline`, per image. Above 1, the candidate is faster.
@@ -131,10 +115,12 @@ class Speeds:
         if ours == theirs:
             return ONE if ours in self.variants else None
         weights = {theirs: 1.0, ours: -1.0}
-        if REPEAT in self.variants and REPEAT not in weights and self.turns.baseline in weights:
-            half = weights[self.turns.baseline] / 2
-            weights |= {self.turns.baseline: half, REPEAT: half}
-        effects = launch_effects(self.turns.whole_epochs) if whole_epochs else self.training_effects
+        if REPEAT in self.variants and REPEAT not in weights and self.baseline in weights:
+            half = weights[self.baseline] / 2
+            weights |= {self.baseline: half, REPEAT: half}
+        effects = self.training_effects
+        if whole_epochs:
+            effects = launch_effects(self._log_seconds(self.num_validation_images))
         return self._contrast(effects, weights)
 
     def epoch_seconds(self, name: str) -> float | None:
@@ -143,12 +129,12 @@ class Speeds:
         The baseline's seconds are the geometric mean, over launches and both processes, of medians over turns. The
         second process is compared with the first alone.
         """
-        ratio = self.speedup(self.turns.baseline, name).value
+        ratio = self.speedup(self.baseline, name).value
         if ratio is None:
             return None
-        processes = (self.turns.baseline, *([] if name == REPEAT else [REPEAT]))  # to which the speedup relates
+        processes = (self.baseline, *([] if name == REPEAT else [REPEAT]))  # to which the speedup relates
         places = [self.variants.index(each) for each in processes if each in self.variants]
-        return float(np.exp(np.nanmedian(self.turns.training[:, places], axis=2).mean()) / ratio)
+        return float(np.exp(np.nanmedian(self.training[:, places], axis=2).mean()) / ratio)
 
     def peak_bytes(self, name: str) -> float | None:
         """Return the peak bytes of a process of `name`: the geometric mean over launches, or None if unknown."""
@@ -164,11 +150,6 @@ class Speeds:
         weights = {theirs: -1.0, ours: 1.0} if ours != theirs else {ours: 0.0}
         log_ratio = self._contrast(self._log_peaks, weights) if len(self._log_peaks) else None
         return log_ratio.ratio_from(MIN_MEMORY_LAUNCHES) if log_ratio else Estimate()
-
-    @property
-    def _log_peaks(self) -> np.ndarray:
-        """Return the log peaks without those of launches that may have compiled."""
-        return self.turns.log_peaks[self.num_compiling :]
 
     def _measured(self, name: str) -> str:
         return self.measured_as.get(name, name)
@@ -186,5 +167,6 @@ class Speeds:
 
 def speeds_of(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> Speeds:
     split = study.benchmarks[benchmark].split
-    turns = Turns(blocks, study.comparison.baseline, split.num_train_examples, split.num_validation_examples)
-    return Speeds(turns, study.measured_as(benchmark), num_compiling=int(study.compilation_cache))
+    sizes = split.num_train_examples, split.num_validation_examples
+    as_measured = study.measured_as(benchmark), int(study.compilation_cache)
+    return Speeds(blocks, study.comparison.baseline, *sizes, *as_measured)

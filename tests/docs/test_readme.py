@@ -43,7 +43,7 @@ def times(speeds: Speeds, baseline: str, name: str) -> str:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_the_readme_table_shows_the_measured_speeds_and_memory(speeds, name):
-    milliseconds = 1000 * speeds.epoch_seconds(name) / speeds.turns.num_images * BATCH
+    milliseconds = 1000 * speeds.epoch_seconds(name) / speeds.num_images * BATCH
     beside_tf32, beside_float32 = (times(speeds, baseline, name) for baseline in ("tf32", "float32"))
-    peak = max(block.peak_memory_bytes for block in speeds.turns.blocks if block.variant == name) / 2**20
+    peak = max(block.peak_memory_bytes for block in speeds.blocks if block.variant == name) / 2**20
     assert row_of(name) == [f"{milliseconds:.1f}", beside_tf32, beside_float32, f"{peak:,.0f} MiB"]

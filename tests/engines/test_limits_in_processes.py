@@ -59,7 +59,7 @@ def test_a_stopped_speed_measurement_is_retried_once_and_gives_no_ratio_if_it_is
         assert json.loads(path.read_text())["num_stops"] == num_stops
     assert "is measured already" in printed
     found = read_speeds(slow, "wide", workspace)
-    assert (fault(found.turns.blocks, "float32"), found.memory_ratio("float32", "mixed").value) == ("too_slow", None)
+    assert (fault(found.blocks, "float32"), found.memory_ratio("float32", "mixed").value) == ("too_slow", None)
     assert stopped_once(slow) == []
 
 

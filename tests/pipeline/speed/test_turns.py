@@ -14,7 +14,7 @@ from pipeline.speed import measuring, turns
 from pipeline.speed.turns import BLOCK_SECONDS, MIN_TURNS, balanced_orders
 from pipeline.statistics.circumstances import side_by_side
 from pipeline.statistics.contrasts import MIN_LAUNCHES
-from pipeline.statistics.speeds import Speeds, Turns
+from pipeline.statistics.speeds import Speeds
 
 VARIANTS = ["float32", REPEAT, "float32_2x", "mixed"]
 UNFINISHED = Path("so_far.json")
@@ -209,7 +209,7 @@ def test_a_variant_that_runs_out_of_memory_beside_others_is_tried_alone(monkeypa
     assert {block.outcome for block in found.blocks} == {"completed"}
     assert {block.variant for block in found.blocks if block.launch == 1} == set(VARIANTS)
     assert len({(block.launch, block.turn, block.variant) for block in found.blocks}) == len(found.blocks)
-    assert Speeds(Turns(found.blocks, "float32", 40, 10)).speedup("float32", "mixed").low is not None
+    assert Speeds(found.blocks, "float32", 40, 10).speedup("float32", "mixed").low is not None
 
 
 @pytest.mark.parametrize("outcome", ["out_of_memory", "diverged", "too_slow"])
@@ -226,7 +226,7 @@ def test_a_measurement_ends_if_its_baseline_fails(monkeypatch):
     found = Trainers(monkeypatch, {"float32": "out_of_memory"}).measure()
     assert found.ended_because == "the baseline does not train"
     assert all(block.turn == 0 for block in found.blocks)
-    speeds = Speeds(Turns(found.blocks, "float32", 40, 10))
+    speeds = Speeds(found.blocks, "float32", 40, 10)
     assert (speeds.variants, speeds.baseline_seconds) == ([], [])
     assert speeds.speedup("float32", "mixed").value is None
     assert speeds.epoch_seconds("float32") is None
@@ -240,7 +240,7 @@ def test_even_a_slow_baseline_shares_its_turns_with_every_variant(monkeypatch, s
     trainers = Trainers(monkeypatch, speeds={name: speed / seconds for name, speed in speeds.items()})
     budget_seconds = 400 * seconds
     found = trainers.measure(budget_seconds=budget_seconds, side_by_side=side_by_side)
-    measured = Speeds(Turns(found.blocks, "float32", 40, 10))
+    measured = Speeds(found.blocks, "float32", 40, 10)
     turns_of = {
         name: {(block.launch, block.turn) for block in found.blocks if block.turn and block.variant == name}
         for name in VARIANTS
