@@ -28,7 +28,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def report_on(archive: Path) -> None:
     """Write the report on the study in `archive`, from its raw records and this project's claims."""
-    from pipeline.publication.recomputing import recompute  # few commands need it
+    from pipeline.publication.archive import recompute  # few commands need it
 
     with tempfile.TemporaryDirectory() as root:
         results = recompute(archive, Path(root))

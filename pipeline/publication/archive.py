@@ -1,16 +1,24 @@
-"""List the files that the archive of a published study holds, and unpack a stranger's archive."""
+"""List the files that the archive of a published study holds, and recompute a study from a stranger's archive.
+
+Results come from the raw records, by this project's code and claims.
+"""
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from ruamel.yaml.error import YAMLError
 
+from pipeline.claims.verdicts import judge_results
+from pipeline.comparison.comparing import compare_runs
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
-from pipeline.files.places import PARAMS
+from pipeline.files.places import CLAIMS, PARAMS
 from pipeline.files.untrusted import damaged, excerpt, read_zip
 from pipeline.machine.left_out import LEFT_OUT
+from pipeline.report.rendering import PROJECT
+from pipeline.report.results import Results, load_results
 from pipeline.study.schema import Study, load_study
 
 ARCHIVE, PAGE, FIGURE = "study.zip", "README.md", "answer.svg"  # the files of a published study's folder
@@ -53,6 +61,36 @@ def unpack(archive: Path, folder: Path) -> None:
     for name, content in contents.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
+
+
+def recompute(archive: Path, root: Path) -> Results:
+    """Unpack the study in `archive` into the empty folder `root`, and compare and judge its records.
+
+    Nothing in the archive is imported or executed. All archives from strangers pass through this function. It either
+    reads an archive or refuses it with a message, whatever the archive holds.
+
+    Raises:
+        InputError: the archive is faulty; the message names the archive and the fault.
+    """
+    try:
+        unpack(archive, root)
+        shutil.copyfile(PROJECT / CLAIMS, root / CLAIMS)  # not the claims in the archive
+        return remake(root)
+    except Exception as error:  # a stranger's values of the right type but the wrong meaning can raise anything
+        reason = error.fault if isinstance(error, InputError) else f"{type(error).__name__}: {excerpt(error)}"
+        words = str(reason).replace(f"{root}/", "")
+        raise InputError(words if str(archive) in words else f"{excerpt(archive)} is refused: {words}") from error
+
+
+def remake(root: Path) -> Results:
+    """Compare and judge the raw records under `root`, and write the results there.
+
+    Raises:
+        InputError: the records contradict themselves or one another, or belong to another study.
+    """
+    compare_runs(root)
+    judge_results(root)
+    return load_results(root)
 
 
 def check_name(folder: Path) -> None:

@@ -15,8 +15,7 @@ from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.files.places import PARAMS
 from pipeline.files.writing import whole
-from pipeline.publication.archive import METADATA, names_of_study
-from pipeline.publication.recomputing import remake
+from pipeline.publication.archive import METADATA, names_of_study, remake
 from pipeline.report.rendering import PROJECT
 from pipeline.report.results import Results
 from pipeline.study.schema import load_study

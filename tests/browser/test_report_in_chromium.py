@@ -11,7 +11,7 @@ from browser.chromium import DARK, FRAME, OBJECTIONS, chromium, evaluate, layout
 from conftest import REPOSITORY, planned_record, small_study, write_small_run, write_speeds
 from projects import stage
 
-from pipeline.publication.recomputing import remake
+from pipeline.publication.archive import remake
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from pipeline.campaign.alarm import (
 )
 from pipeline.campaign.ledger import CampaignEntry, append, entry, pin, read_baseline, read_ledger
 from pipeline.errors import InputError
-from pipeline.publication.recomputing import remake
+from pipeline.publication.archive import remake
 from pipeline.records.blocks import REPEAT
 from pipeline.statistics.speeds import speeds_of
 from pipeline.words.sentences import Said

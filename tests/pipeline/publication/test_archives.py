@@ -13,7 +13,7 @@ from pipeline.claims.verdicts import read_evidence
 from pipeline.comparison.comparing import compare_runs
 from pipeline.errors import InputError
 from pipeline.numerics.facts import is_measured
-from pipeline.publication.recomputing import recompute
+from pipeline.publication.archive import recompute
 from pipeline.report import rendering
 from pipeline.report.results import load_results
 from pipeline.study.schema import load_study

@@ -11,9 +11,9 @@ from archives import DAMAGED_RUNS, RECORD, Edit, contents_of, pack, swap, within
 from conftest import small_study
 
 from pipeline.errors import InputError
+from pipeline.publication.archive import recompute
 from pipeline.publication.crate import publish
 from pipeline.publication.index_page import decide, places
-from pipeline.publication.recomputing import recompute
 from pipeline.report.pages import markdown_environment
 from pipeline.report.results import Results
 from stages import pages

@@ -12,7 +12,7 @@ import yaml
 from conftest import changed, planned_record, small_study, write_small_run, write_speeds
 
 from pipeline.errors import InputError
-from pipeline.publication.recomputing import remake
+from pipeline.publication.archive import remake
 from pipeline.report.reporting import SECTIONS, SPLIT, parts
 from pipeline.report.results import Results, load_results
 from pipeline.study.schema import RunKey
