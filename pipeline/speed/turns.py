@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
 import psutil
+from pydantic import BaseModel, Field, PrivateAttr
 
 from pipeline.errors import InputError
 from pipeline.files.writing import write_whole
@@ -71,56 +72,42 @@ def balanced_orders(num_variants: int) -> list[list[int]]:
     return square if num_variants % 2 == 0 else [*square, *(order[::-1] for order in square)]
 
 
-class _Measuring:
-    """Hold the blocks so far, the number of steps in each variant's blocks, and the variants that have failed."""
+class _Measuring(BaseModel):
+    """Hold the blocks so far, the number of steps in each variant's blocks, and the variants that have failed.
 
-    def __init__(
-        self, start: Start, variants: Sequence[str], unit: int, budget_seconds: float, keeps_compiled: bool
-    ) -> None:
-        self.start, self.all_variants, self.unit, self.keeps_compiled = start, variants, unit, keeps_compiled
-        self.started, self.budget_seconds = time.monotonic(), budget_seconds
-        self.baseline = variants[0]
-        self.num_steps: dict[str, int] = {}  # of a block; found in the first launch, as is `block_seconds`
-        self.block_seconds: dict[str, float] = {}
-        self.blocks: list[PlacedBlock] = []
-        self.failed: set[str] = set()
-        self.process_bytes = 0  # the most that a process has taken
-        self.is_on_accelerator = False
-        self.launch_seconds = 0.0  # of the last launch
-        self.side_by_side = True
-        self.launches: list[Launch] = []
-        self.where: Mapping[str, Any] | None = None
+    The fields that are not excluded are written after each launch. From them, an interrupted measurement resumes.
+    """
 
-    def resume(self, path: Path) -> None:
-        """Resume from the launches that `keep` wrote to `path`, if there are any."""
-        if not path.exists():
-            return
-        saved = json.loads(path.read_bytes())
-        for name in self._PLAIN:
-            setattr(self, name, saved[name])
-        self.blocks = [PlacedBlock.model_validate(block) for block in saved["blocks"]]
-        self.launches = [Launch.model_validate(launch) for launch in saved["launches"]]
-        self.failed = set(saved["failed"])
-        self.started -= sum(launch.seconds or 0.0 for launch in self.launches)
+    start: Start = Field(exclude=True)
+    all_variants: Sequence[str] = Field(exclude=True)
+    unit: int = Field(exclude=True)
+    budget_seconds: float = Field(exclude=True)
+    keeps_compiled: bool = Field(exclude=True)
+    where: Mapping[str, Any] | None = Field(default=None, exclude=True)
+    num_steps: dict[str, int] = {}  # of a block; found in the first launch, as is `block_seconds`
+    block_seconds: dict[str, float] = {}
+    blocks: list[PlacedBlock] = []
+    failed: set[str] = set()
+    process_bytes: int = 0  # the most that a process has taken
+    is_on_accelerator: bool = False
+    launch_seconds: float = 0.0  # of the last launch
+    side_by_side: bool
+    launches: list[Launch] = []
+    _started: float = PrivateAttr(default_factory=lambda: time.monotonic())
 
-    def keep(self, path: Path) -> None:
-        """Write everything that is known after a launch to `path`, atomically."""
-        saved: dict[str, Any] = {name: getattr(self, name) for name in self._PLAIN}
-        for name in ("blocks", "launches"):
-            saved[name] = [each.model_dump() for each in getattr(self, name)]
-        write_whole(path, json.dumps(saved | {"failed": sorted(self.failed)}))
+    def model_post_init(self, _: object) -> None:
+        self._started -= sum(launch.seconds or 0.0 for launch in self.launches)
 
-    _PLAIN = (
-        *("num_steps", "block_seconds", "process_bytes", "is_on_accelerator"),
-        *("launch_seconds", "side_by_side"),
-    )
+    @property
+    def baseline(self) -> str:
+        return self.all_variants[0]
 
     @property
     def variants(self) -> list[str]:
         return [variant for variant in self.all_variants if variant not in self.failed]
 
     def spent_seconds(self) -> float:
-        return time.monotonic() - self.started
+        return time.monotonic() - self._started
 
     def launch_side_by_side(self, launch: int) -> bool:
         """Start a process for each variant, and let all train in turns for about as long as they took to start.
@@ -302,9 +289,15 @@ def take_turns(
     Raises:
         InputError: the system ended the baseline's process before it trained.
     """
-    state = _Measuring(start, variants, unit, budget_seconds, keeps_compiled)
-    state.side_by_side = side_by_side
-    state.resume(unfinished)
+    saved: Any = json.loads(unfinished.read_bytes()) if unfinished.exists() else {"side_by_side": side_by_side}
+    state = _Measuring(
+        start=start,
+        all_variants=variants,
+        unit=unit,
+        budget_seconds=budget_seconds,
+        keeps_compiled=keeps_compiled,
+        **saved,
+    )
     launch, reason = len(state.launches), cast(EndReason | None, None)
     while reason is None:
         launch += 1
@@ -318,7 +311,7 @@ def take_turns(
             raise InputError(f"the system ended the process of {state.baseline} before it trained.")
         seconds = state.spent_seconds() - before
         state.launches.append(Launch(started_at=started_at, seconds=seconds, **state.where))
-        state.keep(unfinished)
+        write_whole(unfinished, state.model_dump_json())
         started = f"started {'once' if launch == 1 else f'{launch} times'}"
         say(
             f"every variant {started}, {len(state.blocks)} timings of a few steps, {state.spent_seconds():.0f} s so far"
