@@ -323,7 +323,7 @@ def write_speeds(
     for name in study.benchmarks:
         blocks = timed_blocks(study, name, seconds, **how)
         launches = [Launch(environment=dict(environment or ENVIRONMENT))]
-        measurement = Measurement(blocks, launches, "the budget is spent", side_by_side=True, spent_seconds=1.0)
+        measurement = Measurement(blocks, launches, "the budget is spent", spent_seconds=1.0)
         folder = root / "results" / "speed" / name
         folder.mkdir(parents=True, exist_ok=True)
         write_measurement(measurement, folder)

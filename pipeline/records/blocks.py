@@ -15,9 +15,6 @@ BlockSeconds = Annotated[float, Field(ge=1e-6, le=1e9)]
 MAX_LAUNCHES = 200
 MAX_TURNS = 200  # per launch
 Place = Annotated[int, Field(ge=0, le=10_000)]
-EndReason = Literal[
-    "the baseline does not train", "the intervals are as narrow as asked for", "the budget is spent"
-]  # why a measurement has no more blocks
 
 
 class Block(Part):

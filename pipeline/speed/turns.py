@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
 import psutil
 from pydantic import BaseModel, Field, PrivateAttr
@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, PrivateAttr
 from pipeline.errors import InputError
 from pipeline.files.writing import write_whole
 from pipeline.machine.hardware import free_gpu_bytes
-from pipeline.records.blocks import MAX_LAUNCHES, MAX_TURNS, Block, EndReason, Launch, PlacedBlock
+from pipeline.records.blocks import MAX_LAUNCHES, MAX_TURNS, Block, Launch, PlacedBlock
 from pipeline.statistics.contrasts import MIN_LAUNCHES
 
 # docs/decisions/speed-in-turns.md explains the sizes of blocks and launches.
@@ -53,12 +53,11 @@ class Train(Protocol):
 
 
 class Measurement(NamedTuple):
-    """Hold all blocks and launches, why measuring stopped, and whether all variants' processes ran side by side."""
+    """Hold all blocks and launches, and why measuring stopped."""
 
     blocks: list[PlacedBlock]
     launches: list[Launch]
-    ended_because: EndReason
-    side_by_side: bool
+    ended_because: str
     spent_seconds: float
 
 
@@ -298,9 +297,9 @@ def take_turns(
         keeps_compiled=keeps_compiled,
         **saved,
     )
-    launch, reason = len(state.launches), cast(EndReason | None, None)
-    while reason is None:
-        launch += 1
+    reason = ""
+    while not reason:
+        launch = len(state.launches) + 1
         before, started_at = state.spent_seconds(), datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         if state.side_by_side and not state.launch_side_by_side(launch):
             say("not enough memory for a process of each variant at once: one after the other")
@@ -326,4 +325,4 @@ def take_turns(
             reason = "the intervals are as narrow as asked for"
         elif may_end and is_spent:
             reason = "the budget is spent"
-    return Measurement(state.blocks, state.launches, reason, state.side_by_side, state.spent_seconds())
+    return Measurement(state.blocks, state.launches, reason, state.spent_seconds())

@@ -156,7 +156,6 @@ def test_measuring_ends_once_the_intervals_are_narrow_enough(monkeypatch):
 def test_processes_that_run_one_at_a_time_train_all_their_blocks_in_a_row(monkeypatch):
     """The blocks show which of the two ways was taken."""
     found = Trainers(monkeypatch).measure(side_by_side=False)
-    assert not found.side_by_side
     runs = [variant for variant, _ in itertools.groupby(block.variant for block in found.blocks)]
     assert len(runs) == 4 * len(VARIANTS) - 2  # one ends a launch and begins the next, twice
     in_turns = Trainers(monkeypatch).measure().blocks
@@ -180,7 +179,7 @@ def test_processes_that_do_not_fit_side_by_side_run_one_after_the_other(monkeypa
     trainers = Trainers(monkeypatch)
     monkeypatch.setattr(turns.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 3}))
     found = trainers.measure()
-    assert not found.side_by_side  # 1.5 × four processes of a byte, two of which there are
+    assert not side_by_side(found.blocks)  # 1.5 × four processes of a byte, two of which there are
     assert len(trainers.started) == len(VARIANTS) * (1 + 4)
     *first, then = [variant for variant, _ in trainers.trained[:3]]
     assert (set(first), then) == ({"float32", REPEAT}, "float32")  # beside each other, then alone in a row
@@ -192,7 +191,7 @@ def test_free_accelerator_memory_decides_whether_processes_run_side_by_side(monk
     """If no driver reports it, as on a TPU, one process runs at a time."""
     monkeypatch.setattr(turns, "free_gpu_bytes", lambda: free_bytes)
     found = Trainers(monkeypatch, peak_kind="allocator").measure()
-    assert found.side_by_side == fit
+    assert side_by_side(found.blocks) == fit
 
 
 def test_no_process_computes_while_another_chooses_its_kernels(monkeypatch):
@@ -205,7 +204,7 @@ def test_no_process_computes_while_another_chooses_its_kernels(monkeypatch):
 def test_a_variant_that_runs_out_of_memory_beside_others_is_tried_alone(monkeypatch):
     trainers = Trainers(monkeypatch, memory=len(VARIANTS) - 1)
     found = trainers.measure()
-    assert not found.side_by_side
+    assert not side_by_side(found.blocks)
     assert {block.outcome for block in found.blocks} == {"completed"}
     assert {block.variant for block in found.blocks if block.launch == 1} == set(VARIANTS)
     assert len({(block.launch, block.turn, block.variant) for block in found.blocks}) == len(found.blocks)
@@ -218,7 +217,7 @@ def test_a_failed_variant_takes_no_further_turns(monkeypatch, outcome):
     found = trainers.measure()
     assert [block.outcome for block in found.blocks if block.variant == "mixed"] == [outcome]
     assert trainers.started.count("mixed") == 1 + (outcome == "out_of_memory")  # once more, alone
-    assert found.side_by_side
+    assert side_by_side(found.blocks)
     assert {block.variant for block in found.blocks if block.launch == 2} == {"float32", REPEAT, "float32_2x"}
 
 
