@@ -3,7 +3,6 @@
 A record says what was planned, where the run was made, and what was measured: times, memory and scores.
 """
 
-import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Literal, NotRequired, Self
@@ -106,20 +105,6 @@ class Environment(TypedDict):
     git_changed: NotRequired[list[str]]  # files of code that differed from the commit; early records don't say
 
 
-def mean_cross_entropy(loss: float) -> float:
-    """Return `loss`. Raise `ValueError` if it is finite but can't be a mean cross-entropy."""
-    if math.isfinite(loss) and not 0 <= loss <= 745:  # −log of the smallest double is less
-        raise ValueError(f"{loss:g} is out of range for a mean cross-entropy")
-    return loss
-
-
-def of_float32(loss: float) -> float:
-    """Return `loss`, which may be negative for a user's model. Raise `ValueError` if it exceeds float32's range."""
-    if math.isfinite(loss) and abs(loss) > 3.5e38:
-        raise ValueError(f"{loss:g} is out of range for float32")
-    return loss
-
-
 class Times(Part):
     """Hold how long the run took. None means unknown, or not reached by a run that ended early.
 
@@ -146,12 +131,12 @@ class Memory(Part):
 class Scores(Part):
     """Hold what a completed run reached on the test set. Its epochs hold everything else. Accuracies are in [0, 1]."""
 
-    test_loss: Annotated[float, AfterValidator(mean_cross_entropy)] | None = None
+    test_loss: float | None = None
     test_accuracy: Share | None = None
 
 
 Outcome = Literal["completed", "diverged", "out_of_memory", "too_slow"]
-_MAY_DIVERGE = Field(allow_inf_nan=True)  # in the last epoch of a run that diverged
+Loss = Annotated[float, Field(allow_inf_nan=True)]  # not finite in the last epoch of a run that diverged
 
 
 class EpochRecord(Part):
@@ -165,9 +150,9 @@ class EpochRecord(Part):
     since_start: Count
     train_seconds: Annotated[Seconds, Field(ge=1e-6)]
     validation_seconds: Seconds
-    train_loss: Annotated[float, _MAY_DIVERGE, AfterValidator(of_float32)]
+    train_loss: Loss
     train_accuracy: Share
-    validation_loss: Annotated[float, _MAY_DIVERGE, AfterValidator(mean_cross_entropy)]
+    validation_loss: Loss
     validation_accuracy: Share
     loss_scale: float | None
     skipped_steps: Count | None
