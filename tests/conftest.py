@@ -19,8 +19,7 @@ from filelock import FileLock
 from xdist.scheduler import LoadScopeScheduling
 
 from pipeline.records.blocks import REPEAT, Launch, PlacedBlock
-from pipeline.records.run_files import write_run
-from pipeline.records.run_record import EpochRecord, Outcome, Part, RunRecord, planned
+from pipeline.records.run_record import EpochRecord, Outcome, Part, RunRecord, planned, write_run
 from pipeline.speed.measuring import write_measurement
 from pipeline.speed.turns import Measurement
 from pipeline.statistics.speeds import Speeds, speeds_of

@@ -1,16 +1,20 @@
-"""Define the records of a run (`record.json`) and of its epochs (`epochs.csv`).
+"""Define what a run leaves behind: `record.json`, `epochs.csv` with a record of each epoch, and `predictions.npz`.
 
 A record says what was planned, where the run was made, and what was measured: times, memory and scores.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Literal, NotRequired, Self
 
+import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
 
 from pipeline.files.untrusted import Sha256
+from pipeline.files.writing import csv_text
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import LossScale, expected_dtypes
 
@@ -244,3 +248,23 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
             yield f"{name}_dtype {found} under {record.planned.policy}"
     if record.outcome == "completed" and record.num_epochs != record.planned.num_epochs:
         yield f"a completed run of {record.planned.num_epochs} epochs with num_epochs {record.num_epochs}"
+
+
+def write_run(
+    folder: Path, record: RunRecord, epochs: Sequence[EpochRecord], labels: np.ndarray, predicted: np.ndarray
+) -> None:
+    """Write the files of a run into `folder`.
+
+    Args:
+        labels: integer (num_test_examples,), true classes in data set order.
+        predicted: integer (num_test_examples,), each example's most probable class; empty if the run did not complete.
+    """
+    rows = csv_text(list(EpochRecord.model_fields), (epoch.model_dump() for epoch in epochs))
+    (folder / "record.json").write_text(json.dumps(record.model_dump(), indent=2) + "\n", encoding="utf-8")
+    (folder / "epochs.csv").write_text(rows, encoding="utf-8")
+    np.savez_compressed(folder / "predictions.npz", labels=_narrow(labels), predicted=_narrow(predicted))
+
+
+def _narrow(classes: np.ndarray) -> np.ndarray:
+    """Return `classes` in the smallest integer type that holds them, which halves the archive."""
+    return classes.astype(np.min_scalar_type(int(classes.max(initial=0))))

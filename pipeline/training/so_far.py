@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.machine.disturbance import timing_fault
-from pipeline.records.run_files import write_run
-from pipeline.records.run_record import Disturbance, EpochRecord, Outcome, RunRecord, planned
+from pipeline.records.run_record import Disturbance, EpochRecord, Outcome, RunRecord, planned, write_run
 from pipeline.study.schema import RunKey, Study
 
 
