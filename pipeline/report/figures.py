@@ -63,7 +63,7 @@ STYLE: dict[Any, Any] = {
 
 
 class Chart(NamedTuple):
-    """Hold a drawing function, a description in words, and the height and margins in inches.
+    """Hold a drawing function, a description in words, the height and margins in inches, and a line above the title.
 
     Margins are fixed, because the last digit of matplotlib's automatic layout differs from process to process.
     """
@@ -74,6 +74,7 @@ class Chart(NamedTuple):
     left: float = 0.6
     bottom: float = 0.5
     top: float = 0.3
+    name: str = ""
 
 
 def draw_svg(identifier: str, *charts: Chart) -> str:
@@ -88,7 +89,9 @@ def draw_svg(identifier: str, *charts: Chart) -> str:
             above += chart.height
             width, height = WIDTH - chart.left - RIGHT, chart.height - chart.bottom - chart.top
             corner = chart.left / WIDTH, (total - above + chart.bottom) / total
-            chart.draw(figure.add_axes((*corner, width / WIDTH, height / total)))
+            axes = figure.add_axes((*corner, width / WIDTH, height / total))
+            chart.draw(axes)
+            axes.set_title(chart.name + axes.get_title("left"))
         buffer = io.StringIO()
         # `savefig` would draw the figure once more, only to lay it out.
         FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
@@ -113,10 +116,11 @@ def draw_epoch_times(axes: Axes, rows: Sequence[VariantRow]) -> None:
             axes.barh(place, seconds, 0.36, color=colour if filled else "none", edgecolor=colour, linewidth=1.5)
         words = f"{digits(seconds)} s" if seconds else UNKNOWN
         axes.text(seconds + 0.02 * longest, place, words, verticalalignment="center")
-    name_rows(axes, [row.full_words for row in rows])
-    axes.set(xlim=(0, 1.2 * longest), title="Training time of an epoch")
+    for place, row in enumerate(rows):  # names are too long to fit next to a bar
+        axes.text(0, place - 0.25, row.full_words, transform=axes.get_yaxis_transform(), verticalalignment="bottom")
+    axes.set(xlim=(0, 1.2 * longest), ylim=(len(rows) - 0.5, -0.75), yticks=[], title="Training time of an epoch")
     axes.xaxis.set_visible(False)
-    axes.spines["bottom"].set_visible(False)
+    axes.spines[["bottom", "left"]].set_visible(False)
     axes.grid(visible=False)
 
 
@@ -187,7 +191,7 @@ def width_chart(speeds: Mapping[str, Mapping[int, Estimate]]) -> Chart:
 def answer_figure(charts_by_benchmark: Mapping[str, Sequence[Chart]]) -> str:
     """Return one SVG for light and dark pages, with all charts, each under its benchmark's name."""
     charts = [
-        chart._replace(draw=_under_name(name, chart.draw), height=chart.height + 0.3, top=chart.top + 0.3)
+        chart._replace(name=f"{name}\n", height=chart.height + 0.3, top=chart.top + 0.3)
         for name, of in charts_by_benchmark.items()
         for chart in of
     ]
@@ -195,14 +199,6 @@ def answer_figure(charts_by_benchmark: Mapping[str, Sequence[Chart]]) -> str:
     return (
         svg.replace(">", f"><style>{LIGHT_AND_DARK}</style>", 1).replace("fill: none", "fill: var(--paper)", 1) + "\n"
     )
-
-
-def _under_name(name: str, draw: Callable[[Axes], None]) -> Callable[[Axes], None]:
-    def draw_with_name(axes: Axes) -> None:
-        draw(axes)
-        axes.set_title(f"{name}\n{axes.get_title('left')}")
-
-    return draw_with_name
 
 
 def exponent_histogram(
@@ -229,12 +225,3 @@ def exponent_histogram(
     zeros = {words: sum(share for exponent, share in shares.items() if exponent < limits[words]) for words in limits}
     said = Said("chart.gradients", {"title": benchmark, "found": zeros})
     return draw_svg(f"{identifier}-gradients", Chart(said, draw, HEIGHT + 0.55, bottom=0.95, top=0.45))
-
-
-def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Write each row's name above the row, from the left edge, because names are too long to fit next to a chart."""
-    for place, name in enumerate(names):
-        axes.text(0, place - 0.25, name, transform=axes.get_yaxis_transform(), verticalalignment="bottom")
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    axes.set_ylim(len(names) - 0.5, -0.75)
