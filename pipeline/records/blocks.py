@@ -5,9 +5,8 @@ A block consists of some steps of one variant, with the time that they took.
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from pipeline.files.untrusted import Untrusted
 from pipeline.records.run_record import Count, Environment, Instant, Outcome, Part, Seconds, Share
 
 REPEAT = "baseline_again"  # the baseline in a second process of each launch: shows the effect of chance
@@ -70,7 +69,7 @@ class PlacedBlock(Block):
     variant: str
 
 
-class Launch(Untrusted):
+class Launch(Part):
     """Hold when a launch of processes began, how long it took, and where its baseline trained.
 
     `images_on_device` says whether all training images stayed on the device, as in a run's record.
@@ -82,13 +81,11 @@ class Launch(Untrusted):
     images_on_device: bool = False
 
 
-class Circumstances(Untrusted):
-    """Hold what a benchmark's `blocks.csv` does not say. Early measurements have more keys, which nothing reads.
+class Circumstances(Part):
+    """Hold what a benchmark's `blocks.csv` does not say.
 
     `num_stops` counts how many measurements in a row ended with a process stopped at the study's time limit.
     """
-
-    model_config = ConfigDict(extra="ignore")
 
     schema_version: Literal[2] = 2
     launches: Annotated[list[Launch], Field(min_length=1, max_length=MAX_LAUNCHES)]

@@ -4,11 +4,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pipeline.files.untrusted import Sha256, Untrusted
-from pipeline.records.run_record import Count, Environment, Share
+from pipeline.files.untrusted import Sha256
+from pipeline.records.run_record import Count, Environment, Part, Share
 
 
-class Gradients(Untrusted):
+class Gradients(Part):
     """Hold the number of activation gradients by binary exponent, and their fate in float16, scaled and unscaled.
 
     Shares are relative to the gradients that are not zero in float32.
@@ -22,7 +22,7 @@ class Gradients(Untrusted):
     overflow_share_scaled: Share
 
 
-class TrialResult(Untrusted):
+class TrialResult(Part):
     """Hold a trial of an optimizer under a policy: how many seeds trained, its accuracies, and those in float32."""
 
     name: str
@@ -36,7 +36,7 @@ class TrialResult(Untrusted):
     num_trials: Annotated[int, Field(ge=1)]
 
 
-class Numerics(Untrusted):
+class Numerics(Part):
     """Hold the content of the file: `gradients` by benchmark, and `samples` by experiment, one value per try.
 
     `identity` is everything that determines the content. `environment` describes the machine that produced it.

@@ -76,8 +76,6 @@ def planned(study: Study, key: RunKey) -> Planned:
 class Accelerator(TypedDict):
     """Describe a GPU or a TPU core, as the engine and its driver report it."""
 
-    __pydantic_config__ = ConfigDict(allow_inf_nan=False)  # type: ignore[misc]
-
     kind: str
     name: str
     compute_capability: str
@@ -87,8 +85,6 @@ class Accelerator(TypedDict):
 
 class Environment(TypedDict):
     """Hold what `pipeline.machine.environment.environment_here` returns."""
-
-    __pydantic_config__ = ConfigDict(allow_inf_nan=False)  # type: ignore[misc]
 
     python: str
     operating_system: str
