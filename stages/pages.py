@@ -9,8 +9,7 @@ from pipeline.errors import InputError
 from pipeline.files.untrusted import excerpt
 from pipeline.files.writing import write_whole
 from pipeline.publication.archive import ARCHIVE, PAGE, check_folder, recompute
-from pipeline.publication.index_page import index_page
-from pipeline.publication.study_page import study_page
+from pipeline.publication.github_pages import index_page, study_page
 from pipeline.report.results import Results
 from stages import run
 

@@ -13,7 +13,7 @@ from conftest import small_study
 from pipeline.errors import InputError
 from pipeline.publication.archive import recompute
 from pipeline.publication.crate import publish
-from pipeline.publication.index_page import decide, places
+from pipeline.publication.github_pages import decide, places
 from pipeline.report.pages import markdown_environment
 from pipeline.report.results import Results
 from stages import pages
