@@ -156,15 +156,11 @@ class _Trainee(keras.callbacks.Callback):
 
     def _size_validation(self) -> None:
         """Trace a prediction, then choose how many images each call predicts: all, unless that takes too long."""
-        batch_size, num_images = self.benchmark.evaluation_batch_size, len(self.data.validation.labels)
+        batch_size = self.benchmark.evaluation_batch_size
         self.one_batch = self.data.validation.first(batch_size)
-        self.validated = self.one_batch
         self._score(self.one_batch)
-        num_batches = int(MAX_VALIDATION_SECONDS / self._score(self.one_batch))
-        if num_batches * batch_size >= num_images:
-            self.validated = self.data.validation
-        elif num_batches > 1:
-            self.validated = self.data.validation.first(num_batches * batch_size)
+        num_batches = max(1, int(MAX_VALIDATION_SECONDS / self._score(self.one_batch)))
+        self.validated = self.data.validation.first(num_batches * batch_size)
 
     def _validate(self) -> dict[str, Any]:
         """Score as many images as `_size_validation` chose, and return a block's validation fields.
