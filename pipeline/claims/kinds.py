@@ -32,13 +32,13 @@ from pipeline.records.blocks import REPEAT
 from pipeline.statistics.another_day import reach
 from pipeline.statistics.circumstances import MAX_OTHER_CPU_SHARE, is_busy
 from pipeline.statistics.equivalence import (
+    MAX_MARGIN_SHARE,
     is_beyond,
-    margin_means_something,
     outcome,
     p_values,
     paired,
 )
-from pipeline.statistics.intervals import MIN_SEEDS, Estimate, mean, one_more, proportion
+from pipeline.statistics.intervals import MIN_SEEDS, Estimate, mean, proportion
 from pipeline.study.configuration import Name, PositiveFloat
 from pipeline.words.sentences import Said
 
@@ -217,7 +217,8 @@ class ValueClaim(VariantClaim):
         values = [getattr(run, self.quantity) for run in runs if run.outcome == "completed"]
         # Losses, and accuracies on a validation set of unknown size, count as not rounded.
         is_rounded = self.quantity == "test_accuracy"
-        new = one_more(values, max((1 / run.num_test_examples for run in runs if is_rounded), default=0.0))
+        unit = max((1 / run.num_test_examples for run in runs if is_rounded), default=0.0)
+        new = mean(values, unit, num_more=1)
         counts = {"num_completed": len(values), "num_runs": len(runs)}
         if new.value is None:
             return self.judgement("inconclusive", self.say("none"), would_change=more)
@@ -347,7 +348,7 @@ class TrialClaim(BaseClaim):
             raise NotTestableError(Said("lack.trial"), TRIED)
         share, float32 = proportion(trial["num_trained"], trial["num_trials"]), fmean(trial["float32_accuracies"])
         measured = [Said("claim.trial.measured", {**trial, "share": share})]
-        if not margin_means_something(100 * SHORTFALL, float32):
+        if MAX_MARGIN_SHARE * float32 < SHORTFALL:
             return self.judgement("inconclusive", self.say("near_chance", accuracy=float32), measured, MORE)
         if self.margin_pp:
             return self._by_margin(trial, measured, self.margin_pp)

@@ -142,11 +142,6 @@ def adjust(pairs: Sequence[PValues], families: Sequence[Hashable]) -> list[PValu
     return adjusted
 
 
-def margin_means_something(margin_pp: float, baseline_accuracy: float) -> bool:
-    """Tell whether a margin, in percentage points, is small compared with the baseline's accuracy, in [0, 1]."""
-    return margin_pp / 100 <= MAX_MARGIN_SHARE * baseline_accuracy
-
-
 def outcome(equivalence_p_value: float | None, difference_p_value: float | None) -> EquivalenceOutcome:
     """Return the outcome, given the p-values of the two one-sided tests (TOST) and of the test of "no difference".
 

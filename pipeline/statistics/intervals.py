@@ -51,23 +51,12 @@ def standard_deviation(values: np.ndarray, unit: float, num_roundings: int = 1) 
     return max(float(values.std(ddof=1)), unit * float(np.sqrt(num_roundings / 12)))
 
 
-def mean(values: ArrayLike, unit: float = 0.0) -> Estimate:
+def mean(values: ArrayLike, unit: float = 0.0, num_more: int = 0) -> Estimate:
     """Return the mean of values (num_seeds,), with its t-interval if there are at least `MIN_SEEDS` values.
 
-    `unit` is as in `standard_deviation`.
+    With `num_more` = 1, the 95 % interval is that of one new value: mean ± t s √(1 + 1/n), Hahn & Meeker, Statistical
+    Intervals, 1991, equation 4.2. `unit` is as in `standard_deviation`.
     """
-    return _around_mean(values, unit, num_more=0)
-
-
-def one_more(values: ArrayLike, unit: float = 0.0) -> Estimate:
-    """Return the mean of values (num_seeds,), with the 95 % interval of one new value.
-
-    The interval is mean ± t s √(1 + 1/n): Hahn & Meeker, Statistical Intervals, 1991, equation 4.2.
-    """
-    return _around_mean(values, unit, num_more=1)
-
-
-def _around_mean(values: ArrayLike, unit: float, num_more: int) -> Estimate:
     values = np.asarray(values, dtype=np.float64)
     if not len(values):
         return Estimate()

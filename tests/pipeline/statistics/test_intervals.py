@@ -9,7 +9,8 @@ from pipeline.statistics import intervals
 
 
 def test_equal_values_have_an_interval_of_zero_width():
-    assert intervals.mean([2.0, 2.0, 2.0]) == intervals.one_more([2.0, 2.0, 2.0]) == intervals.Estimate(2.0, 2.0, 2.0)
+    for num_more in (0, 1):
+        assert intervals.mean([2.0, 2.0, 2.0], num_more=num_more) == intervals.Estimate(2.0, 2.0, 2.0)
 
 
 @pytest.mark.parametrize("num_seeds", [0, 1, 2])
@@ -27,7 +28,7 @@ def test_intervals_of_means_and_new_values_agree_with_a_regression_on_a_constant
     expected = (frame["mean"][0], frame["mean_ci_lower"][0], frame["mean_ci_upper"][0])
     assert (result.value, result.low, result.high) == pytest.approx(expected, abs=1e-9)
     expected = (frame["obs_ci_lower"][0], frame["obs_ci_upper"][0])
-    new = intervals.one_more(values)
+    new = intervals.mean(values, num_more=1)
     assert (new.low, new.high) == pytest.approx(expected, abs=1e-9)
 
 
