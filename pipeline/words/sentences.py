@@ -4,18 +4,16 @@ A function that makes a decision returns the code of a sentence. A function that
 sentence. Each code names a template in `pipeline/words/sentences.yaml`.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jinja2
+
+from pipeline.files import yaml_files
 from pipeline.words import numbers
-
-if TYPE_CHECKING:
-    import jinja2
 
 SENTENCES = Path(__file__).parent / "sentences.yaml"
 
@@ -41,10 +39,6 @@ def sentences(said: Iterable[Said]) -> str:
 @functools.cache
 def environment() -> jinja2.Environment:
     """Return the Jinja environment, which finds a template by its dotted code and compiles it when it is first used."""
-    import jinja2  # takes a tenth of a second, and not every command prints a sentence
-
-    from pipeline.files import yaml_files
-
     texts = _flat(yaml_files.load(SENTENCES))
     found = jinja2.Environment(  # noqa: S701  plain text: pages escape it
         loader=jinja2.DictLoader(texts), undefined=jinja2.StrictUndefined
