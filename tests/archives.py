@@ -118,6 +118,8 @@ DAMAGED_RUNS: dict[str, tuple[str, Edit, str]] = {
     "epochs with NaN": (EPOCHS, swap(r"(?m)^2,2,[\d.]+", "2,2,nan"), "train_seconds"),
     "epochs that take almost no time": (EPOCHS, swap(r"(?m)^2,2,[\d.]+", "2,2,1e-300"), "train_seconds"),
     "blocks that take no time": (BLOCKS, swap(r"completed,1,16,[\d.]+", "completed,1,16,0.0"), "wall_seconds"),
+    "blocks without images": (BLOCKS, swap(r"completed,1,16,", "completed,0,0,"), "no images"),
+    "failed blocks that have a time": (BLOCKS, swap(r"completed,1,16,", "out_of_memory,1,16,"), "must have wall_seconds if it completed"),
     "blocks with an enormous turn number": (BLOCKS, swap(r",1,1,2,float32(?=\r?\n)", ",1,1000000000000,1,float32"), "turn"),
     "blocks whose images do not match their steps": (BLOCKS, swap("completed,1,32,", "completed,1,33,"), "33 images do not match 1 steps"),
     "blocks without a first launch": (BLOCKS, swap(r",1,1,2,float32(?=\r?\n)", ",7,1,2,float32"), "its launches are not numbered from 1"),

@@ -3,9 +3,9 @@
 A block consists of some steps of one variant, with the time that they took.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pipeline.records.run_record import Count, Environment, Instant, Outcome, Part, Seconds, Share
 
@@ -46,6 +46,14 @@ class Block(Part):
     @property
     def shares_gpu(self) -> bool:
         return (self.num_gpu_processes or 1) > 1
+
+    @model_validator(mode="after")
+    def _contradicts_nothing(self) -> Self:
+        if (self.outcome == "completed") != (self.wall_seconds is not None):
+            raise ValueError("a block must have wall_seconds if it completed, and must not otherwise")
+        if self.wall_seconds is not None and not self.num_images:
+            raise ValueError("a block has wall_seconds but no images")
+        return self
 
     def seconds_of(self, num_images: int, num_validation_images: int = 0) -> float | None:
         """Return the seconds for `num_images` and any validation at this block's pace, or None if unknown."""
