@@ -1,10 +1,17 @@
 """Hold the commands that DVC and make run. Each parses its arguments and calls the library."""
 
+import os
+import sys
+
+# `python -m` puts the working directory first on the import path. If that is not the project's folder but, for example,
+# an unpacked archive, take it off the path before anything can be imported from it.
+if sys.path[:1] == [os.getcwd()] and not os.path.samefile(os.getcwd(), os.path.join(os.path.dirname(__file__), "..")):
+    del sys.path[0]
+
+# isort: split
 import argparse
 import errno
-import os
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
