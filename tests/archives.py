@@ -190,7 +190,7 @@ DAMAGED_ARCHIVES: dict[str, tuple[Callable[[Contents], bytes], str]] = {
     "a name that occurs twice": (twice, "contains a name twice"),
     "no study": (without("params.yaml"), "it has no params.yaml"),
     "a study that is not a mapping": (change("params.yaml", whole(b"[]")), "params.yaml"),
-    "a study with 100,000 seeds": (change("params.yaml", swap(r"(?sm)^seeds:.*?\n(?=\w)", f"seeds: {list(range(100_000))}\n")), "seeds"),
+    "a study with 10,000 seeds": (change("params.yaml", swap(r"(?sm)^seeds:.*?\n(?=\w)", f"seeds: {list(range(10_000))}\n")), "seeds"),
     "a study with Python objects": (change("params.yaml", whole(b"!!python/object/apply:os.system ['true']")), "not readable as YAML"),
     "a study nested too deeply": (change("params.yaml", whole(DEEP)), "more than 50 deep"),
     "a study with aliases": (change("params.yaml", lambda content: content + b"notes: &a [*a]"), "it has aliases"),
