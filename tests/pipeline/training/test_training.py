@@ -79,7 +79,7 @@ def test_a_run_repeats_bit_for_bit(workspace):
 
 def test_a_trained_model_beats_chance(workspace):
     """An image is as bright as its label says, so a model that trains beats chance by far."""
-    record = train(study_with("mixed_bfloat16", num_epochs=60), workspace)
+    record = train(study_with("mixed_bfloat16", num_epochs=30, batch_size=4), workspace)
     assert record.scores.test_accuracy > 0.4
 
 
@@ -109,7 +109,6 @@ FIXED = {"mode": "fixed", "value": 128.0}
         ("fit", "mixed_float16", GROWING, 64.0),
         ("custom", "float16", GROWING, 64.0),
         ("custom", "mixed_float16", FIXED, 128.0),
-        ("fit", "mixed_float16", {"mode": "none"}, None),
     ],
 )
 def test_every_loss_scale_works_with_every_loop(workspace, loop, policy, loss_scale, final):
@@ -168,7 +167,8 @@ def test_our_callbacks_do_not_make_keras_wait_for_every_step():
 
 
 def test_a_record_states_the_xla_setting_and_the_rounding_of_float32_products(workspace):
-    record = train(study_with("mixed_bfloat16", {"xla": True, "loop": "custom"}), workspace)
+    whole = {"num_train_examples": 32, "num_validation_examples": 8}  # batches of one shape, which compile once
+    record = train(study_with("mixed_bfloat16", {"xla": True, "loop": "custom"}, split=whole), workspace)
     assert (record.planned.xla, record.float32_products, record.outcome) == (True, "float32", "completed")
 
 
