@@ -128,10 +128,6 @@ def floatx16(spec):
     keras.config.set_floatx("float16")
     return dense(spec)
 
-def channels_first(spec):
-    keras.backend.set_image_data_format("channels_first")
-    return dense(spec)
-
 def seeded(spec):
     keras.utils.set_random_seed(42)
     return dense(spec)
@@ -151,10 +147,6 @@ def frozen(spec):
     images = keras.Input(spec.image_shape)
     x = base(images, training=False)
     return keras.Model(images, layers.Dense(spec.num_classes, activation="softmax", dtype="float32")(x))
-
-def all_float32(spec):
-    keras.config.set_dtype_policy("float32")
-    return dense(spec)
 """
 
 
@@ -195,11 +187,9 @@ def train_own(model, workspace, float32_layers=(), **changes):
     return make_run(workspace, study, RunKey("wide", "mixed", 0))
 
 
-@pytest.mark.parametrize(
-    "function", ["build", "sequential", "transformer", "frozen", "seeded_by_spec", "scaled_up_first"]
-)
+@pytest.mark.parametrize("function", ["sequential", "frozen", "seeded_by_spec", "scaled_up_first"])
 def test_a_model_from_a_users_function_is_trained(own, workspace, function):
-    record = train_own(own(function), workspace, num_epochs=4)
+    record = train_own(own(function), workspace, num_epochs=1)
     assert record.outcome == "completed"
     assert record.compute_dtype == "bfloat16+float32"
     assert read_record(record.key, workspace) == record
@@ -257,32 +247,22 @@ def test_a_model_gets_the_studys_arguments_and_its_weights_depend_only_on_the_se
         ("in_bytes", "must take images as floats in [0, 1]. Received: an input in uint8"),
         ("rescaled", "its layer to_unit divides images by 255, but they are in [0, 1] already"),
         ("floatx16", "calls keras.config.set_floatx('float16'), which would hold for float32 and for every other"),
-        ("channels_first", "calls keras.config.set_image_data_format('channels_first'), which would hold"),
         ("seeded", "calls keras.utils.set_random_seed(42), so all seeds would start from the same weights"),
         ("seeded_by_numpy", "calls numpy.random.seed(42), so all seeds would start from the same weights"),
         ("subclassed", "must return a functional or Sequential model with a keras.Input. Received: Subclass"),
     ],
 )
 def test_an_unsuitable_model_is_refused_when_it_is_built(own, function, message):
-    before = keras.config.floatx(), keras.config.image_data_format(), np.random.seed
+    before = keras.config.floatx(), np.random.seed
     with pytest.raises(InputError) as caught:
         build(own(function))
     assert message in str(caught.value)
-    after = keras.config.floatx(), keras.config.image_data_format(), np.random.seed
-    assert after == before
+    assert (keras.config.floatx(), np.random.seed) == before
 
 
-@pytest.mark.parametrize(
-    ("function", "message"),
-    [
-        ("logits", "wide must return probabilities that sum to 1: end it with a softmax in float32. Received"),
-        ("all_float32", "calls keras.config.set_dtype_policy('float32'), which would hold for float32 and for every"),
-    ],
-)
-def test_a_model_whose_predictions_show_a_fault_is_refused_before_training(own, workspace, function, message):
-    with pytest.raises(InputError) as caught:
-        train_own(own(function), workspace)
-    assert message in str(caught.value)
+def test_a_model_that_returns_no_probabilities_is_refused_before_training(own, workspace):
+    with pytest.raises(InputError, match="wide must return probabilities that sum to 1: end it with a softmax in"):
+        train_own(own("logits"), workspace)
     assert not list(workspace.glob("runs/**/record.json"))
 
 
@@ -317,12 +297,9 @@ def test_importing_a_model_writes_nothing_into_its_source(own):
     assert [path.name for path in Path(model["source"]).rglob("*")] == ["networks.py"]
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "size"),
-    [("MobileNetV2", {"alpha": 0.35}, 8), ("EfficientNetB0", {}, 32), ("MobileNetV3Small", {}, 32)],
-)
-def test_keras_applications_get_a_head_for_the_classes_of_the_data(name, arguments, size):
-    model, _ = build(application(name, **arguments), image_size=size)
+@pytest.mark.parametrize("name", ["EfficientNetB0", "MobileNetV3Small"])
+def test_keras_applications_get_a_head_for_the_classes_of_the_data(name):
+    model, _ = build(application(name), image_size=32)
     probabilities = predict(model, np.zeros((2, 8, 8, 1), np.uint8), batch_size=2)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
     assert model.outputs[0].dtype == "float32"
