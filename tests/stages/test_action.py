@@ -40,21 +40,21 @@ def test_the_summary_shows_the_verdict_and_the_output_names_the_page(tmp_path):
     assert (tmp_path / "runs-verdict.html").exists()
 
 
+HOSTILE = {"baseline": "$(touch pwned)", "margin": "0.5; touch pwned"}
+HOSTILE |= {"columns": "variant=$(touch pwned)", "metric": "`touch pwned`"}
+
+
 @pytest.mark.parametrize(
     ("name", "inputs", "status"),
     [
         ("a run's table (final) $(touch pwned) $1.csv", {}, 0),
-        ("runs.csv", {"baseline": "$(touch pwned)"}, 2),
+        ("runs.csv", HOSTILE, 2),
         ("runs.csv", {"baseline": "--help"}, 2),
-        ("runs.csv", {"margin": "0.5; touch pwned"}, 2),
-        ("runs.csv", {"columns": "variant=$(touch pwned)"}, 2),
-        ("runs.csv", {"metric": "`touch pwned`"}, 2),
-        ("lost.csv", {}, 2),
-        ("-", {"baseline": "a"}, 2),  # standard input is empty
+        ("-", {}, 2),  # standard input is empty
     ],
 )
 def test_no_input_is_run_by_the_shell(tmp_path, name, inputs, status):
-    (tmp_path / (name if name not in ("lost.csv", "-") else "runs.csv")).write_text(TABLE)
+    (tmp_path / name).write_text(TABLE)
     done = judge(tmp_path, name, **inputs)
     assert done.returncode == status, done.stdout + done.stderr
     assert not (tmp_path / "pwned").exists()
