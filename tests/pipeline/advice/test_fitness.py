@@ -16,6 +16,7 @@ from keras import layers
 
 from pipeline.advice import fitness
 from pipeline.errors import InputError
+from pipeline.study.schema import Study
 
 NUM_CLASSES, SHAPE = 10, (32, 32, 3)
 
@@ -101,6 +102,20 @@ def test_look_times_the_start_and_a_step_of_each_policy():
     assert all(start_seconds > step_seconds > 0 for start_seconds, step_seconds in seen.values())
 
 
+@pytest.fixture
+def study_of(tmp_path, monkeypatch):
+    """A function that writes a module and returns a study of the model that its function `build` makes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def write(name: str, text: str, **changes) -> Study:
+        Path(f"{name}.py").write_text(text)
+        own = benchmark(units=8, model={"name": f"{name}:build", "source": f"{name}.py"})
+        return small_study(benchmarks={"wide": own, "narrow": benchmark(units=8)}, **changes)
+
+    return write
+
+
 LOGITS = """
 import keras
 
@@ -110,14 +125,9 @@ def build(spec):
 """
 
 
-def test_look_refuses_a_model_that_ends_in_logits(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    Path("fit_logits.py").write_text(LOGITS)
-    recipe = benchmark(units=8, model={"name": "fit_logits:build", "source": "fit_logits.py"})
-    study = small_study(benchmarks={"wide": recipe, "narrow": benchmark(units=8)})
+def test_look_refuses_a_model_that_ends_in_logits(study_of):
     with pytest.raises(InputError, match="wide must return probabilities that sum to 1"):
-        fitness.look(study, "wide", (8, 8, 1), NUM_CLASSES)
+        fitness.look(study_of("fit_logits", LOGITS), "wide", (8, 8, 1), NUM_CLASSES)
 
 
 SKIP = """
@@ -137,18 +147,13 @@ def build(spec):
 """
 
 
-def test_the_error_names_the_layer_that_fails_when_dtypes_are_mixed(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    Path("fit_skip.py").write_text(SKIP)
-    recipe = benchmark(units=8, model={"name": "fit_skip:build", "source": "fit_skip.py"})
+def test_the_error_names_the_layer_that_fails_when_dtypes_are_mixed(study_of):
     variants = {"float32": {"policy": "float32", "batch_multiplier": 1}}
     variants["mixed"] = {"policy": "mixed_bfloat16", "batch_multiplier": 1, "float32_layers": ["Skip"]}
-    benchmarks = {"wide": recipe, "narrow": benchmark(units=8)}
-    fitness.check(small_study(benchmarks=benchmarks, variants=variants), "wide", (8, 8, 1), NUM_CLASSES)
-    variants["mixed"] = variants["mixed"] | {"float32_layers": ["inner"]}
+    fitness.check(study_of("fit_skip", SKIP, variants=variants), "wide", (8, 8, 1), NUM_CLASSES)
+    variants["mixed"] |= {"float32_layers": ["inner"]}
     with pytest.raises(InputError, match=r"under mixed_bfloat16 with inner in float32: in Skip: .*Error"):
-        fitness.check(small_study(benchmarks=benchmarks, variants=variants), "wide", (8, 8, 1), NUM_CLASSES)
+        fitness.check(study_of("fit_skip", SKIP, variants=variants), "wide", (8, 8, 1), NUM_CLASSES)
 
 
 MODEL = """
@@ -173,16 +178,12 @@ def build(spec):
 """
 
 
-def test_a_model_that_reads_files_outside_its_source_is_refused(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
+def test_a_model_that_reads_files_outside_its_source_is_refused(study_of):
+    study = study_of("fit_net", MODEL)
     Path("fit_blocks.py").touch()
     Path("fit_width.txt").write_text("8")
     with h5py.File("fit_weights.h5", "w"):
         pass
-    Path("fit_net.py").write_text(MODEL)
-    recipe = benchmark(units=8, model={"name": "fit_net:build", "source": "fit_net.py"})
-    study = small_study(benchmarks={"wide": recipe, "narrow": benchmark(units=8)})
     with pytest.raises(InputError, match=r"reads fit_blocks.py, fit_weights.h5, fit_width.txt, which is next to"):
         fitness.check(study, "wide", (8, 8, 1), NUM_CLASSES)
 
@@ -204,12 +205,8 @@ def build(spec):
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="JAX adds a 16-bit loss to a float32 one")
-def test_a_model_that_keras_cannot_train_under_a_policy_is_refused_before_training(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    Path("fit_penalty.py").write_text(PENALTY)
-    recipe = benchmark(units=8, model={"name": "fit_penalty:build", "source": "fit_penalty.py"})
-    study = small_study(benchmarks={"wide": recipe, "narrow": benchmark(units=8)})
+def test_a_model_that_keras_cannot_train_under_a_policy_is_refused_before_training(study_of):
+    study = study_of("fit_penalty", PENALTY)
     for look in (fitness.check, fitness.look):
         with pytest.raises(InputError, match="wide: Keras can't train this model under mixed_bfloat16: "):
             look(study, "wide", (8, 8, 1), NUM_CLASSES)
