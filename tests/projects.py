@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import yaml
 from conftest import REPOSITORY, SPEED, benchmark
@@ -74,11 +75,16 @@ def edit_params(folder: Path, change: Callable[[dict], object]) -> None:
     (folder / "params.yaml").write_text(yaml.safe_dump(values))
 
 
+def run(folder: Path, *command: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command in this folder, and return its status and what it printed."""
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, **options)
+
+
 def stage(folder: Path, name: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a stage in this folder with no variables but these."""
     command = [sys.executable, "-m", f"stages.{name}", *words]
     environment = {"PATH": "", "HOME": str(folder)} | variables | {"PYTHONPATH": str(REPOSITORY)}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return run(folder, *command, env=environment)
 
 
 def commit(folder: Path) -> None:

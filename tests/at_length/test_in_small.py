@@ -1,12 +1,11 @@
 """A few steps of the studies for accelerators through every stage, as `make repro PROFILE=paper SMALL=1` takes them."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from projects import STUB_ENVIRONMENT, commit, copy_tree, git
+from projects import STUB_ENVIRONMENT, commit, copy_tree, git, run
 
 from pipeline.comparison.finished_runs import read_record
 from pipeline.machine.left_out import study_as_made
@@ -24,7 +23,7 @@ def test_a_study_runs_from_end_to_end(tmp_path, profile, benchmark, image_size):
     commit(project)
     environment = STUB_ENVIRONMENT | {"PYTHONPATH": str(project)}
     command = ["make", "--no-print-directory", "study", f"PROFILE={profile}", "SMALL=1"]
-    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    done = run(project, *command, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     study = study_as_made(project)
     assert (study.name, study.benchmarks[benchmark].image_size) == (profile, image_size)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 from fake_datasets import write_fake_tfds
-from projects import PROFILE, copy_tree, dense_study
+from projects import PROFILE, copy_tree, dense_study, run
 
 NUM_EPOCHS = 60  # long enough to be interrupted
 STUDY = dense_study(NUM_EPOCHS) | PROFILE | {"seeds": [0, 1, 2, 3], "numerics": "facts"}
@@ -49,9 +49,7 @@ def wait_for(condition, seconds: float) -> None:
 def campaign(project: Path, name: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "stages.campaign", "--campaign", name]
     command += ["--cluster", str(project.parent / "cluster.yaml")]
-    return subprocess.run(
-        command, cwd=project, env=surroundings(project) | variables, capture_output=True, text=True, check=False
-    )
+    return run(project, *command, env=surroundings(project) | variables)
 
 
 def surroundings(project: Path) -> dict[str, str]:

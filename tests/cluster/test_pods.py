@@ -16,6 +16,7 @@ import pytest
 import yaml
 from cluster.campaigns import STUDY, make_project, surroundings
 from conftest import REPOSITORY
+from projects import run
 
 from pipeline.campaign.preparing import campaign_seeds
 
@@ -49,14 +50,8 @@ def start(project: Path, index: int) -> subprocess.CompletedProcess[str]:
     (container,) = POD["containers"]
     command = [word.replace("--wait 82800", "--wait 1") for word in container["command"]]
     variables = {"CAMPAIGN": CAMPAIGN, "JOB_COMPLETION_INDEX": str(index), "HOME": str(project.parent / "home")}
-    return subprocess.run(
-        ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *MAY_READ, *command],
-        cwd=project,
-        env=surroundings(project) | variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    as_user = ("setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *MAY_READ)
+    return run(project, *as_user, *command, env=surroundings(project) | variables)
 
 
 def test_pods_run_the_elements_of_a_campaign_and_the_last_one_collects(project):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
+from projects import run
 
 HERE = Path(__file__).parent
 COMPILERS = REPOSITORY / ".compilers"
@@ -30,7 +31,7 @@ def python() -> Path:
     [("tpu-v5e", "mixed_bfloat16", "bf16"), ("h100", "mixed_float16", "f16"), ("h100", "float32", "f32")],
 )
 def test_a_compiled_training_step_multiplies_in_the_dtype_of_its_policy(python, target, policy, dtype):
-    done = subprocess.run([python, HERE / "lower.py", target, policy], capture_output=True, text=True, check=False)
+    done = run(REPOSITORY, python, HERE / "lower.py", target, policy)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert len(found) >= 8  # three layers forward, three gradients of weights, two of what enters a layer

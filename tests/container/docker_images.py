@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import certifi
+import projects
 import pytest
 from conftest import REPOSITORY
 from debian import fetch, install
@@ -26,9 +27,7 @@ STUDY = dense_study(num_epochs=3)
 def run(
     *command: str | Path, folder: Path = REPOSITORY, succeeds: bool = True, **changes: str
 ) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        list(map(str, command)), cwd=folder, env=ENVIRONMENT | changes, capture_output=True, text=True, check=False
-    )
+    done = projects.run(folder, *command, env=ENVIRONMENT | changes)
     assert (done.returncode == 0) == succeeds, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 
@@ -53,10 +52,8 @@ def can_build(client: str | None) -> bool:
     """From version 23 on, a client builds with a plugin only."""
     if not client or not Path(client).exists():
         return False
-    version = subprocess.run(
-        [client, "version", "--format", "{{.Client.Version}}"], capture_output=True, text=True, check=False
-    ).stdout
-    plugin = subprocess.run([client, "buildx", "version"], capture_output=True, check=False)
+    version = projects.run(REPOSITORY, client, "version", "--format", "{{.Client.Version}}").stdout
+    plugin = projects.run(REPOSITORY, client, "buildx", "version")
     return plugin.returncode == 0 or int(version.split(".")[0] or 0) < 23
 
 

@@ -7,18 +7,15 @@ import sys
 from pathlib import Path
 
 from conftest import REPOSITORY
+from projects import run
 
 ENGINES = ("tensorflow", "jax")
 PROBE = REPOSITORY / "tests" / "engines" / "engine_probe.py"
 
 
 def start(engine: str, *command: str, check: bool = True, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = (
-        os.environ | variables | {"KERAS_BACKEND": engine, "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"}
-    )
-    done = subprocess.run(
-        [sys.executable, *command], cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False
-    )
+    paths = {"KERAS_BACKEND": engine, "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"}
+    done = run(REPOSITORY, sys.executable, *command, env=os.environ | variables | paths)
     assert done.returncode == 0 or not check, done.stdout[-3000:] + done.stderr[-3000:]
     return done
 

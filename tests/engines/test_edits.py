@@ -12,7 +12,7 @@ import pytest
 import yaml
 from conftest import SPEED
 from endings import start
-from projects import PROFILE, USER_ENVIRONMENT, commit, dense_study, edit_params, make_project
+from projects import PROFILE, USER_ENVIRONMENT, commit, dense_study, edit_params, make_project, run
 
 LEARNING_RATE = ("benchmarks", "small_dense", "optimizer", "learning_rate")
 STUDY = dense_study(num_epochs=3) | {"datasets": {"mnist": {"bundled": "mnist"}}, "numerics": "facts"}
@@ -37,8 +37,7 @@ def project(original, tmp_path) -> Path:
 
 
 def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    whole = [sys.executable, "-m", f"stages.{words[0]}", *words[1:]]
-    return subprocess.run(whole, cwd=folder, env=USER_ENVIRONMENT, capture_output=True, text=True, check=False)
+    return run(folder, sys.executable, "-m", f"stages.{words[0]}", *words[1:], env=USER_ENVIRONMENT)
 
 
 def edited_at(folder: Path, words: str, edit: Callable[[], object], *stage: str) -> tuple[int, str]:
@@ -151,10 +150,7 @@ def test_repro_catches_up_with_every_edit_of_params_yaml(project):
     assert done.returncode == 0, done.stdout + done.stderr
     assert num_to_make(done.stdout) == "2 of 6"
     edit_params(project, set_learning_rate)
-    done = subprocess.run(
-        [sys.executable, "-m", "dvc", "commit", "--force"], cwd=project, env=USER_ENVIRONMENT, capture_output=True
-    )
-    assert done.returncode == 0
+    assert run(project, sys.executable, "-m", "dvc", "commit", "--force", env=USER_ENVIRONMENT).returncode == 0
     done = command(project, "repro")
     assert done.returncode == 0, done.stdout + done.stderr
     assert num_to_make(done.stdout) == "6 of 6"

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import subprocess
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 from conftest import REPOSITORY
-from projects import PROFILE, RUNNING, USER_ENVIRONMENT, commit, dense_study, git, make_project
+from projects import PROFILE, RUNNING, USER_ENVIRONMENT, commit, dense_study, git, make_project, run
 
 STUDY = dense_study(num_epochs=2) | {"datasets": {"mnist": {"bundled": "mnist"}}}
 STUDY["benchmarks"]["small_dense"]["evaluation_batch_size"] = 1000
@@ -40,7 +39,7 @@ def clone(finished) -> Path:
 
 def dvc(folder: Path, *arguments: str, **variables: str) -> str:
     command, environment = [sys.executable, "-m", "dvc", *arguments], USER_ENVIRONMENT | variables
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = run(folder, *command, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -10,6 +10,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import projects
 import pytest
 import yaml
 from conftest import REPOSITORY
@@ -41,7 +42,7 @@ def finished(tmp_path_factory, environment) -> Path:
 
 
 def run(folder: Path, environment: dict[str, str], *command: str) -> str:
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = projects.run(folder, *command, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

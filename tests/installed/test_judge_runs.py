@@ -1,12 +1,11 @@
 """The wheel, built and installed into an empty environment: `judge-runs` beside `python -m stages.judge_table`."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
-from projects import copy_tree
+from projects import copy_tree, run
 
 EXAMPLE = REPOSITORY / "docs/example-runs.csv"
 UV = Path(sys.executable).with_name("uv")
@@ -25,10 +24,8 @@ def judge_runs(tmp_path_factory) -> Path:
     return folder / "venv/bin/judge-runs"
 
 
-def start(command: list, folder: Path, given: str = "", status: int = 0, **environment: str) -> str:
-    done = subprocess.run(
-        list(map(str, command)), cwd=folder, input=given, env=environment or None, capture_output=True, text=True
-    )
+def start(command: list, folder: Path, status: int = 0, **environment: str) -> str:
+    done = run(folder, *command, env=environment or None)
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -52,13 +49,6 @@ def test_the_installed_command_gives_the_same_verdict_as_the_stage(tmp_path, jud
     assert start([judge_runs, "runs.csv", *asked], tmp_path, status=status) == expected
     assert {path.name: path.read_text() for path in tmp_path.glob("runs-verdict.*")} == pages
     assert len(pages) == (0 if status == 2 else 2)
-
-
-def test_standard_input_is_judged_without_writing_files(tmp_path, judge_runs):
-    asked = ["--baseline", "float32", "--margin", "0.5"]
-    said = start([judge_runs, "-", *asked], tmp_path, EXAMPLE.read_text())
-    assert "bfloat16 differs, but by less than 0.5." in said
-    assert not list(tmp_path.iterdir())
 
 
 def test_the_installed_environment_contains_no_engine(judge_runs):

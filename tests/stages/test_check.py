@@ -1,14 +1,13 @@
 """Messages of `make repro` about a study and its claims before anything runs; exit statuses."""
 
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, planned_record, small_study, write_small_run
-from projects import stage
+from projects import run, stage
 
 from pipeline.files import yaml_files
 from pipeline.machine.hardware import Hardware
@@ -81,7 +80,8 @@ def test_a_missing_source_of_a_model_is_reported(folder):
 
 def test_the_check_imports_no_engine():
     script = "import sys, stages.check; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    done = run(REPOSITORY, sys.executable, "-c", script)
+    assert done.returncode == 0
     assert not {"keras", "tensorflow", "jax"} & set(done.stdout.split())
 
 
@@ -93,7 +93,7 @@ def main(_):
         file.write("something")
 stages.run(main, argparse.ArgumentParser())
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    done = run(REPOSITORY, sys.executable, "-c", code)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         "error: No space left on device. Make room, then run the same command: what is finished stays.\n"

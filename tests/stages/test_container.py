@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 from conftest import REPOSITORY
-from projects import git, program
+from projects import git, program, run
 
 # It answers as a client with a daemon, unless that is dead, which has one image, of a clean tree, and no GPU.
 DOCKER = """
@@ -48,12 +48,6 @@ def test_a_request_that_cannot_work_is_refused_with_a_remedy(tmp_path, before, c
     environment = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(tmp_path)} | variables
     environment["LOCKS"] = hashlib.sha256(b"".join(lock.read_bytes() for lock in locks if lock.exists())).hexdigest()
     subprocess.run(before, cwd=project, shell=True, check=True)  # noqa: S602
-    done = subprocess.run(
-        [project / "deploy" / "container" / script, target],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run(project, project / "deploy" / "container" / script, target, env=environment)
     assert (done.returncode, done.stderr[:7]) == (2, "error: "), done.stdout + done.stderr
     assert message in done.stderr

@@ -3,13 +3,12 @@
 import argparse
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
-from projects import USER_ENVIRONMENT, stage
+from projects import USER_ENVIRONMENT, run, stage
 
 from pipeline.comparison.pairing import Question
 from pipeline.errors import InputError
@@ -302,14 +301,6 @@ def test_with_one_file_per_run_the_last_row_with_the_metric_counts(tmp_path):
 def test_standard_input_is_judged_and_json_printed_without_writing_files(tmp_path):
     text = (REPOSITORY / "docs/example-runs.csv").read_text()
     command = [sys.executable, "-m", "stages.judge_table", "-", "--baseline", "float32", "--margin", "0.5", "--json"]
-    done = subprocess.run(
-        command,
-        cwd=tmp_path,
-        env=USER_ENVIRONMENT | {"PYTHONPATH": str(REPOSITORY)},
-        input=text,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run(tmp_path, *command, env=USER_ENVIRONMENT | {"PYTHONPATH": str(REPOSITORY)}, input=text)
     assert (done.returncode, json.loads(done.stdout)["status"]) == (0, 0)
     assert not list(tmp_path.iterdir())

@@ -2,13 +2,12 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
-from projects import program
+from projects import program, run
 
 # Without what a `make test` above has set.
 MAKE_VARIABLES = ("MAKEFLAGS", "MAKELEVEL", "ENGINE", "PROFILE", "TARGET", "BIN", "LD_LIBRARY_PATH")
@@ -36,9 +35,7 @@ def planned(folder: Path, *arguments: str) -> str:
 def make(folder: Path, *arguments: str, **variables: str) -> str:
     path = f"{folder / 'path'}{os.pathsep}{ENVIRONMENT['PATH']}"
     environment = ENVIRONMENT | {"PATH": path} | variables
-    done = subprocess.run(
-        ["make", *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    done = run(folder, "make", *arguments, env=environment)
     return done.stdout + done.stderr
 
 

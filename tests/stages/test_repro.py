@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from endings import SECONDS, gone, start, wait_for
-from projects import STUB_ENVIRONMENT, make_stub
+from projects import STUB_ENVIRONMENT, make_stub, run
 
 import stages.repro
 
@@ -16,7 +16,7 @@ REPRO = [sys.executable, "-m", "stages.repro"]
 
 def repro(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
     make_stub(folder, {"train": {"cmd": command, "outs": ["made"]}})
-    return subprocess.run(REPRO, cwd=folder, env=STUB_ENVIRONMENT, capture_output=True, text=True, check=False)
+    return run(folder, *REPRO, env=STUB_ENVIRONMENT)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_stage_that_is_killed_under_dvc_is_reported(tmp_path):
 def test_an_unreadable_lock_file_is_reported_with_its_remedy(tmp_path):
     make_stub(tmp_path, {"train": {"cmd": "touch made", "outs": ["made"]}})
     (tmp_path / "dvc.lock").write_text("<<<<<<< HEAD\n")
-    done = subprocess.run(REPRO, cwd=tmp_path, env=STUB_ENVIRONMENT, capture_output=True, text=True, check=False)
+    done = run(tmp_path, *REPRO, env=STUB_ENVIRONMENT)
     assert done.returncode == 1
     assert "what to do: Remove dvc.lock: finished runs are found in .cache/" in done.stderr
 

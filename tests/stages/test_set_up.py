@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
-from projects import program
+from projects import program, run
 
 # A Python of a version that fits (or not) with venv (or not), whose pip brings a uv that notes what it is asked.
 PYTHON = """
@@ -36,9 +36,7 @@ def machine(tmp_path, monkeypatch) -> Path:
 
 
 def set_up(machine: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [REPOSITORY / "stages" / "set_up.sh", "python3"], cwd=machine, capture_output=True, text=True, check=False
-    )
+    return run(machine, REPOSITORY / "stages" / "set_up.sh", "python3")
 
 
 @pytest.mark.parametrize("answer", ["/usr/bin/python3", ">=3.11,<3.14"])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
+from projects import run
 
 ENGINES = ("tensorflow", "keras", "jax", "tensorflow_datasets")
 # As root; where a user may have namespaces; where a user may become root.
@@ -44,7 +45,7 @@ def command(way: tuple[str, ...], no_engine: Path, *words: str) -> subprocess.Co
     settings = {"PYTHONPATH": f"{no_engine}:{REPOSITORY}", "HOME": str(no_engine.parent), "PATH": ""}
     settings["PYTHONDONTWRITEBYTECODE"] = "1"  # where it runs as root, for a user
     full = [*way, "/usr/bin/env", "-i", *(f"{name}={value}" for name, value in settings.items()), sys.executable]
-    return subprocess.run([*full, *words], cwd=no_engine.parent, capture_output=True, text=True, check=False)
+    return run(no_engine.parent, *full, *words)
 
 
 def test_report_and_page_are_made_without_a_network_or_an_engine(archive, cut_off, no_engine, tmp_path):
@@ -101,9 +102,7 @@ def test_a_reviewers_own_settings_change_nothing(archive, own_settings, tmp_path
         environment = os.environ | settings | {"PYTHONPATH": str(REPOSITORY)}
         for words in (("report", "--from", str(copy)), ("pages", "--reports", str(tmp_path / name / "reports"))):
             command = [sys.executable, "-m", f"stages.{words[0]}", *words[1:]]
-            done = subprocess.run(
-                command, cwd=tmp_path / name, env=environment, capture_output=True, text=True, check=False
-            )
+            done = run(tmp_path / name, *command, env=environment)
             assert done.returncode == 0, done.stderr
         files = ("recomputed.html", "reports/README.md", "reports/mine/README.md", "reports/mine/answer.svg")
         made.append([(tmp_path / name / file).read_bytes() for file in files])

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from archives import contents_of
 from conftest import REPOSITORY
+from projects import run
 
 from pipeline.publication.crate import PROFILE
 
@@ -19,9 +20,7 @@ WORKFLOWS = sorted((REPOSITORY / ".github/workflows").glob("*.yml"))
 
 
 def ask(*command: object) -> subprocess.CompletedProcess[str]:
-    words = [str(word) for word in command]
-    environment = os.environ | NO_NETWORK | {"COLUMNS": "250"}
-    return subprocess.run(words, capture_output=True, text=True, check=False, cwd=REPOSITORY, env=environment)
+    return run(REPOSITORY, *map(str, command), env=os.environ | NO_NETWORK | {"COLUMNS": "250"})
 
 
 def accepted(*command: object) -> None:

@@ -1,11 +1,11 @@
 """The code and the packages that a record names."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from projects import commit, git
+from conftest import REPOSITORY
+from projects import commit, git, run
 
 from pipeline.engine.loading import check_installed
 from pipeline.machine.environment import environment_here
@@ -46,11 +46,6 @@ def test_a_package_imported_from_outside_its_distribution_is_refused(tmp_path):
     check_installed("numpy", "keras", "nowhere")
     (tmp_path / "keras").mkdir()
     (tmp_path / "keras" / "__init__.py").touch()
-    told = subprocess.run(
-        [sys.executable, "-c", "import pipeline.engine"],
-        env={"PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[3]}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stderr
+    paths = {"PYTHONPATH": f"{tmp_path}:{REPOSITORY}"}
+    told = run(REPOSITORY, sys.executable, "-c", "import pipeline.engine", env=paths).stderr
     assert f"Error: engine: keras is imported from {tmp_path / 'keras'}, which is not where it is" in told
