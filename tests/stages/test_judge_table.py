@@ -189,22 +189,6 @@ def test_an_export_from_weights_and_biases_is_read_with_its_run_states(tmp_path)
     assert (again.status, again.rows[1]["num_seeds"]) == (30, 5)
 
 
-def test_an_export_from_mlflow_is_read_with_its_run_statuses(tmp_path):
-    """As `mlflow experiments csv` writes it: a column for each metric, parameter and tag, and `start_time` in words."""
-    header = "run_id,experiment_id,status,start_time,metrics.val_acc,metrics.minutes,params.dtype,params.seed,tags.user"
-    rows = [
-        f"{seed}f{name},7,FINISHED,2026-11-20 10:0{seed}:00+00:00,{value + shift},{minutes},{name},{seed},ann"
-        for name, shift, minutes in (("fp32", 0, 12.0), ("bf16", 0.01, 8.0))
-        for seed, value in enumerate(BASELINE)
-    ]
-    asked = {"variant": "params.dtype", "seed": "params.seed", "seconds": "metrics.minutes"}
-    good = verdict(export(tmp_path / "good.csv", header, *rows), metric="metrics.val_acc", columns=asked)
-    assert (good.status, good.rows[1]["speedup"].value) == (0, pytest.approx(1.5))
-    rows[-1] = rows[-1].replace("FINISHED", "KILLED")
-    killed = verdict(export(tmp_path / "killed.csv", header, *rows), metric="metrics.val_acc", columns=asked)
-    assert (killed.status, killed.rows[1]["failures"]) == (30, {"killed": 1})
-
-
 @pytest.mark.parametrize(
     ("column", "good", "bad", "how"),
     [
