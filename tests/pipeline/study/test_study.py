@@ -3,12 +3,11 @@
 import copy
 
 import pytest
-from conftest import REPOSITORY, benchmark, small_study
+from conftest import REPOSITORY, small_study
 from studies import composed
 
 from pipeline.errors import InputError
 from pipeline.files import yaml_files
-from pipeline.study.benchmark import Benchmark
 from pipeline.study.configuration import validate
 from pipeline.study.schema import RunKey, Study, load_study
 from pipeline.study.variant import Dynamic, Fixed
@@ -219,20 +218,3 @@ def test_a_study_does_not_fit_a_smaller_gpu_but_fits_a_machine_without_one():
     study = small_study(gpu_memory_gb=18.0)
     assert [study.fits(each) for each in (None, int(80e9), int(16e9))] == [True, True, False]
     assert small_study().fits(1)
-
-
-@pytest.mark.parametrize(
-    ("model", "title"),
-    [
-        ({"name": "dense", "units": 4096}, "dense network of 4,096 units"),
-        ({"name": "efficientnet"}, "EfficientNet-B0"),
-        ({"name": "efficientnet", "depth": 0.1}, "small EfficientNet"),
-        ({"name": "resnet9", "width": 16}, "ResNet-9 of width 16"),
-        ({"name": "transformer", "width": 64, "num_blocks": 2}, "vision transformer of 2 blocks, width 64"),
-        ({"name": "keras.applications:MobileNetV2"}, "MobileNetV2"),
-        ({"name": "networks.rows:build"}, "rows"),
-    ],
-)
-def test_each_model_has_a_title(model, title):
-    source = {"source": f"pipeline/models/{model['name']}.py"}
-    assert Benchmark.model_validate(benchmark(units=8, model=model | source)).model.title == title
