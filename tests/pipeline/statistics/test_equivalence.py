@@ -6,11 +6,9 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_ind, ttost_paired
 
 from pipeline.statistics.equivalence import (
-    adjust,
     loss,
     num_seeds_needed,
     outcome,
@@ -80,15 +78,6 @@ def test_results_for_random_samples_agree_with_scipy_and_statsmodels(is_paired):
         assert p_values(found, margin).within == pytest.approx(within, rel=1e-7, abs=1e-12)
         no_worse = t_test(candidate + margin, baseline, alternative="greater").pvalue
         assert p_values(found, margin, is_one_sided=True).within == pytest.approx(no_worse, rel=1e-7, abs=1e-12)
-
-
-def test_p_values_of_several_candidates_are_adjusted_as_in_statsmodels():
-    rng = np.random.default_rng(2)
-    baseline = rng.normal(90, 0.5, 6)
-    rows = [p_values(unpaired(baseline, rng.normal(90, 0.5, 5)), 1.0) for _ in range(4)]
-    adjusted = np.array(adjust(rows, ["one"] * 4))
-    for column, values in enumerate(zip(*rows, strict=True)):
-        assert adjusted[:, column] == pytest.approx(multipletests(values, method="holm")[1])
 
 
 def test_too_few_or_constant_runs_give_no_p_values_unless_all_are_equal():
