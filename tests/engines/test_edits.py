@@ -79,15 +79,6 @@ def num_to_make(said: str) -> str:
     return re.search(r"(\d+ of \d+) runs to make", said)[1]
 
 
-def test_a_seed_added_midway_fails_the_stage_and_a_rerun_makes_only_its_runs(project):
-    more = lambda: edit_params(project, lambda values: values["seeds"].append(2))  # noqa: E731
-    status, said = edited_at(project, "run 1 of 4", more, *TRAIN)
-    assert status == 2
-    assert "error: params.yaml was edited while this command worked, so 2 of 6 runs are still to be made." in said
-    done = command(project, *TRAIN)
-    assert (done.returncode, num_to_make(done.stdout)) == (0, "2 of 6")
-
-
 def test_a_changed_learning_rate_retrains_every_run_and_keeps_the_old_ones(project):
     status, said = edited_at(project, "run 1 of 4", lambda: edit_params(project, set_learning_rate), *TRAIN)
     assert (status, len(kept(project))) == (2, 4)
