@@ -4,7 +4,6 @@ import pytest
 
 from pipeline.numerics.facts import TRIALS, fact_names
 from pipeline.numerics.in_words import facts_said, sample_said
-from pipeline.statistics.intervals import proportion
 from pipeline.words.sentences import Said, sentence, sentences
 
 BOTH = ("mnist_dense", "cifar100_resnet9")
@@ -20,15 +19,8 @@ def test_each_fact_has_its_own_sentence():
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("square_of_256.float16", "inf", "256² is infinite in float16."),
         ("square_of_1e-05.float16", "0.0", "(10⁻⁵)² is zero in float16."),
         ("loss_scale.growth_steps", -1, "The dynamic loss scale does not grow when Keras says it does."),
-        ("loss_scale.growth_steps", 2000, "The dynamic loss scale grows after 2,000 steps with finite gradients."),
-        (
-            "parameters_of_twice_the_units.64",
-            2.15,
-            "With 128 units, a dense network has 2.15 times as many parameters as with 64.",
-        ),
         ("gradients.mnist_dense.some_flushed", False, "mnist_dense: no gradient is too small for float16."),
     ],
 )
@@ -48,18 +40,6 @@ def test_the_sentence_of_a_sample_gives_its_interval_if_there_is_one(values, tol
     assert sentence(sample_said("skipped_steps.mnist_dense", values)) == f"mnist_dense: loss scaling skips {told}"
 
 
-def test_each_trial_has_its_own_question_and_a_sentence_for_its_result():
-    told = {"accuracies": [0.4, 0.6], "float32_accuracies": [0.9, 0.9], "num_trained": 0, "num_trials": 2}
-    by_name = {trial.name: trial._asdict() for trial in TRIALS}
-    asked = [
-        sentence(Said("claim.trial.asked", trial | {"trains": True, "shortfall": 0.05, "margin_pp": None}))
-        for trial in by_name.values()
-    ]
-    assert len(set(asked)) == len(TRIALS)
-    found = sentence(
-        Said("claim.trial.measured", by_name["adam_epsilon_1e-3.float16"] | told | {"share": proportion(0, 2)})
-    )
-    assert found == (
-        "Adam with epsilon 0.001 in float16 trains with 0 of 2 seeds (share [0, 84] %). "
-        "Accuracy: 40.0 to 60.0 %; in float32, 90.0 %."
-    )  # 84 = 1 − 0.025^(1/2)
+def test_each_trial_has_its_own_question():
+    more = {"trains": True, "shortfall": 0.05, "margin_pp": None}
+    assert len({sentence(Said("claim.trial.asked", trial._asdict() | more)) for trial in TRIALS}) == len(TRIALS)
