@@ -4,7 +4,7 @@ import argparse
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -137,17 +137,6 @@ def losses(rng: Generator, num_seeds: int, num_studies: int, true_loss_pp: float
     return {name: count / num_studies for name, count in counts.items()}
 
 
-def planning(rng: Generator, num_studies: int) -> Iterator[dict[str, float]]:
-    """Return the seeds that the plan asks for, and how often that many do establish the margin."""
-    for spread_pp in (0.35, 0.5 * math.sqrt(2), math.sqrt(2)):
-        num_seeds = num_seeds_needed(spread_pp, MARGIN_PP, 2, is_one_sided=True) or 0
-        found = sum(
-            (loss(paired(rng.normal(0, spread_pp, num_seeds)), MARGIN_PP, 2).most or 0.0) < MARGIN_PP
-            for _ in range(num_studies)
-        )
-        yield {"spread of a difference, pp": round(spread_pp, 3), "seeds": num_seeds, "power": found / num_studies}
-
-
 def going_on(rng: Generator, num_studies: int, true_pp: float) -> dict[str, float]:
     """Return what five seeds and, where they leave the margin open, as many as the plan then asks for come to."""
     counts: Counter[str] = Counter()
@@ -202,8 +191,6 @@ def main() -> None:
         show(f"a loss of {true_pp} pp", "num_seeds", NUM_SEEDS, lambda n, pp=true_pp: losses(rng, n, num_studies, pp))
         found = going_on(rng, num_studies, true_pp)
         print(json.dumps({"bench": "going on as planned", "true_pp": true_pp} | found), flush=True)
-    for row in planning(rng, num_studies):
-        print(json.dumps({"bench": "planning"} | row), flush=True)
 
 
 if __name__ == "__main__":
