@@ -4,10 +4,10 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import yaml
+from endings import wait_for
 from fake_datasets import write_fake_tfds
 from projects import PROFILE, copy_tree, dense_study, run
 
@@ -37,13 +37,6 @@ def make_project(folder: Path, study: dict) -> None:
 
 def output(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def wait_for(condition, seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, output("squeue")
-        time.sleep(0.1)
 
 
 def campaign(project: Path, name: str, **variables: str) -> subprocess.CompletedProcess[str]:

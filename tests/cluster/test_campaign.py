@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cluster.campaigns import STUDY, campaign, finish, make_project, output, wait_for
+from cluster.campaigns import STUDY, campaign, finish, make_project, output
+from endings import wait_for
 
 from pipeline.campaign.preparing import campaign_seeds
 from pipeline.store.identity import of_runs

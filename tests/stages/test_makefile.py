@@ -1,6 +1,7 @@
 """The packages that `make` installs and the study that it runs, by its variables."""
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -120,6 +121,17 @@ def test_the_loader_finds_the_cuda_libraries_of_the_environment(folder):
 
 def test_an_unknown_engine_is_refused(folder):
     assert "ENGINE is one of cpu cuda cuda-jax tpu, not 'gpu'" in make(folder, "study", "ENGINE=gpu")
+
+
+def test_the_documented_crontab_line_starts_a_campaign_in_an_almost_empty_environment(folder):
+    page = (REPOSITORY / "docs" / "on-your-cluster.md").read_text()
+    (line,) = re.findall(r"^    0 3 1 \* \* (cd /path/to/checkout && .*)$", page, re.MULTILINE)
+    (folder / ".venv" / "ready").write_text("cpu\n")
+    os.utime(folder / ".venv" / "ready", (2**31, 2**31))
+    program(folder / ".venv" / "bin" / "python", 'echo "$PWD: $*"')
+    command = ("sh", "-c", line.replace("/path/to/checkout", str(folder)))
+    printed = run(folder.parent, *command, env={"PATH": ENVIRONMENT["PATH"]}).stdout
+    assert printed == f"{folder}: -m stages.campaign --cluster=my-cluster.yaml\n"
 
 
 TYPED = ["x'; touch made; '", "`touch made`", "$(shell touch made)", "#& |*?<>\\"]
