@@ -106,6 +106,12 @@ def workspace(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder of the test's own, which is that of `workspace`, too."""
+    monkeypatch.chdir(tmp_path)
+
+
 def write_data(root: Path) -> None:
     rng = np.random.default_rng(0)
     arrays = {}

@@ -8,9 +8,7 @@ from pipeline.study.benchmark import Split
 SPLIT = Split(num_train_examples=40, num_validation_examples=10, shuffle_seed=7)
 
 
-@pytest.fixture(autouse=True)
-def _in_workspace(workspace, monkeypatch):
-    monkeypatch.chdir(workspace)
+pytestmark = pytest.mark.usefixtures("workspace", "inside")
 
 
 def test_training_examples_come_from_the_front_and_validation_examples_from_the_end(workspace):

@@ -10,10 +10,7 @@ from pipeline.speed.training import train_blocks
 from pipeline.speed.turns import Task
 from pipeline.training.evaluation import score
 
-
-@pytest.fixture(autouse=True)
-def folder(workspace, monkeypatch):
-    monkeypatch.chdir(workspace)
+pytestmark = pytest.mark.usefixtures("workspace", "inside")
 
 
 def blocks_of(*tasks, variant: str = "mixed", **recipe):

@@ -21,9 +21,7 @@ UNFINISHED = Path("so_far.json")
 take_turns = functools.partial(turns.take_turns, unfinished=UNFINISHED)
 
 
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("inside")
 
 
 @pytest.mark.parametrize("num_variants", [1, 2, 3, 4, 5, 8, 9])

@@ -18,10 +18,7 @@ OF = {"seed": 0, "packages": {"keras": "3"}}
 PLACE = Path("runs/wide/float32/seed-0")
 
 
-@pytest.fixture(autouse=True)
-def study(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("inside")
 
 
 def make(folder: Path) -> None:
@@ -85,9 +82,9 @@ def test_a_disk_that_fills_up_during_copying_loses_no_finished_run(monkeypatch):
     assert obtain(PLACE, OF, make) == "kept"
 
 
-def test_a_dvc_experiment_uses_the_store_of_its_study(study, monkeypatch):
+def test_a_dvc_experiment_uses_the_store_of_its_study(tmp_path, monkeypatch):
     obtain(PLACE, OF, make)
-    experiment = study / ".dvc" / "tmp" / "exps" / "tmpabc"
+    experiment = tmp_path / ".dvc" / "tmp" / "exps" / "tmpabc"
     experiment.mkdir(parents=True)
     monkeypatch.chdir(experiment)
     assert obtain(PLACE, OF, make) == "kept"
@@ -108,9 +105,9 @@ for seed in range(2):
 """
 
 
-def test_two_concurrent_commands_make_each_run_once(study):
+def test_two_concurrent_commands_make_each_run_once(tmp_path):
     command = [sys.executable, "-c", MAKES]
-    how = {"cwd": study, "env": {"PYTHONPATH": str(REPOSITORY)}, "stdout": subprocess.PIPE, "text": True}
+    how = {"cwd": tmp_path, "env": {"PYTHONPATH": str(REPOSITORY)}, "stdout": subprocess.PIPE, "text": True}
     both = [subprocess.Popen(command, **how) for _ in range(2)]
     said = [process.communicate(timeout=60)[0] for process in both]
     assert [process.returncode for process in both] == [0, 0]
