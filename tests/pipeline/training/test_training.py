@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from conftest import ENGINE, benchmark, make_run, small_study
 
-from pipeline.comparison.finished_runs import read_epochs, read_record
+from pipeline.comparison.finished_runs import read_epochs, read_predictions, read_record
 from pipeline.data import datasets
 from pipeline.errors import InputError
 from pipeline.machine.disturbance import Watch
-from pipeline.records.run_record import RunRecord
+from pipeline.records.run_record import RunRecord, planned
 from pipeline.study.benchmark import Benchmark
 from pipeline.study.schema import RunKey
 from pipeline.study.variant import Variant
@@ -58,15 +58,15 @@ def test_a_run_leaves_a_complete_record(workspace, policy):
         assert np.array_equal(predictions["labels"], labels)
         assert {predictions[name].dtype for name in ("labels", "predicted")} == {np.dtype(np.uint8)}
         assert record.scores.test_accuracy == (predictions["predicted"] == labels).mean()
+        assert np.array_equal(read_predictions(record, workspace), predictions["predicted"])
 
 
-def test_twice_the_batch_for_twice_the_epochs_makes_the_same_number_of_updates(workspace):
-    study = study_with(
-        "float32", {"epoch_multiplier": 2}, split={"num_train_examples": 32, "num_validation_examples": 8}
-    )
-    once, twice = train(study, workspace, "float32"), train(study, workspace, "other")
+def test_twice_the_batch_for_twice_the_epochs_makes_the_same_number_of_updates():
+    whole = {"num_train_examples": 32, "num_validation_examples": 8}
+    study = study_with("float32", {"epoch_multiplier": 2}, split=whole)
+    once, twice = (planned(study, RunKey("wide", name, 0)) for name in ("float32", "other"))
     assert (once.num_epochs, twice.num_epochs) == (2, 4)
-    assert once.num_epochs * once.planned.steps_per_epoch == twice.num_epochs * twice.planned.steps_per_epoch == 4
+    assert once.num_epochs * once.steps_per_epoch == twice.num_epochs * twice.steps_per_epoch == 4
 
 
 def test_a_run_repeats_bit_for_bit(workspace):
