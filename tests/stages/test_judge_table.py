@@ -249,13 +249,6 @@ def test_a_table_with_a_row_per_epoch_is_refused_but_one_with_a_retried_run_is_n
     assert verdict(tmp_path / "runs.csv").rows[0]["failures"] == {"without a number": 1}, "a run that was tried again"
 
 
-def test_results_are_inconclusive_if_one_variant_is_rounded_more_coarsely_than_the_margin(tmp_path):
-    rows = [f"fp32,{seed},0.914{seed}\nbf16,{seed},0.91" for seed in range(5)]
-    (tmp_path / "runs.csv").write_text("\n".join(["variant,seed,accuracy", *rows]))
-    found = verdict(tmp_path / "runs.csv", margin=0.005)
-    assert (found.candidates[0]["reason"], found.status) == ("rounded", 30)
-
-
 def test_with_one_file_per_run_the_last_row_with_the_metric_counts(tmp_path):
     """Lightning's CSVLogger writes training and validation into rows of their own, and repeats epochs."""
     for variant, shift in (("fp32", 0.0), ("bf16", 0.01)):
