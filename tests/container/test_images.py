@@ -251,18 +251,6 @@ def test_an_image_is_rebuilt_in_seconds_after_a_code_change(docker, images, buil
         run(docker, "image", "rm", name)
 
 
-def test_rebuilding_the_same_content_gives_the_same_hash(docker, images, build_environment):
-    options = ["--network", "host", "--build-arg", f"BASE_IMAGE={build_environment['BASE_IMAGE']}"]
-    name = "mixed-precision-test:rebuilt"
-    run(docker, "build", *options, "--no-cache", "--target", "project", "--tag", name, ".", DOCKER_BUILDKIT="1")
-    try:
-        for target, image in images.items():
-            rebuilt = json.loads(output(docker, "run", "--rm", name, "cat", f"/identity/{target}.json"))
-            assert rebuilt["content_sha256"] == identity(docker, image)["content_sha256"]
-    finally:
-        run(docker, "image", "rm", name)
-
-
 # --- Messages; tests/stages/test_container.py has those that need no Docker ---
 
 
