@@ -105,6 +105,8 @@ def test_advise_uses_the_whole_data_set_even_after_a_small_study(monkeypatch):
 
     asked: list = []
     monkeypatch.setattr(stage, "prepare_arrays", origin)
+    monkeypatch.setattr(stage, "call", lambda function, *arguments: function(*arguments))
+    monkeypatch.setattr(stage, "ask_of_model", lambda *_: dict.fromkeys("abc", (1.0, 0.001)))
     stage.replace_params(stage_compose.text_of(["profile=quick"], small=True))
     assert load_study().datasets["mnist"].train == "train[:64]"
     assert (asked_for := ask().datasets["mnist"]) == asked[0]

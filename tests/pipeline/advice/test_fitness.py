@@ -16,7 +16,9 @@ from keras import layers
 
 from pipeline.advice import fitness
 from pipeline.errors import InputError
+from pipeline.study.benchmark import Benchmark
 from pipeline.study.schema import Study
+from pipeline.training.building import build_model
 
 NUM_CLASSES, SHAPE = 10, (32, 32, 3)
 
@@ -38,21 +40,11 @@ def network(*parts: layers.Layer) -> keras.Model:
     return keras.Sequential([keras.Input(SHAPE), *parts, *head])
 
 
-def transformer() -> keras.Model:
-    """Pre-norm attention and a feed-forward part on rows of pixels."""
-    inputs = keras.Input(SHAPE)
-    x = layers.Dense(32)(layers.Reshape((32, 96))(inputs))
-    normal = layers.LayerNormalization()(x)
-    x = layers.Add()([x, layers.MultiHeadAttention(num_heads=2, key_dim=16)(normal, normal)])
-    wide = layers.Dense(64, activation="gelu")(layers.LayerNormalization()(x))
-    x = layers.Add()([x, layers.Dense(32)(layers.Dropout(0.1)(wide))])
-    x = layers.GlobalAveragePooling1D()(layers.LayerNormalization()(x))
-    return keras.Model(inputs, layers.Activation("softmax", dtype="float32")(layers.Dense(NUM_CLASSES)(x)))
-
-
 def test_a_sound_model_gets_no_findings():
+    model = {"name": "transformer", "width": 8, "num_blocks": 1, "source": "pipeline/models/transformer.py"}
+    recipe = Benchmark.model_validate(benchmark(units=8, model=model, image_size=32))
     for policy in ("float32", "mixed_float16", "mixed_bfloat16"):
-        assert check(transformer, policy) == []
+        assert list(fitness.examine(build_model(recipe, policy, NUM_CLASSES, 3, seed=0)[0], policy)) == []
 
 
 class Block(layers.Layer):
