@@ -73,19 +73,15 @@ def own_settings(tmp_path) -> dict[str, str]:
     for name, text in {
         ".config/matplotlib/matplotlibrc": MATPLOTLIBRC,
         ".ipython/profile_default/startup/00-mine.py": "import builtins, os\nbuiltins.print = os._exit\nos._exit(3)\n",
-        ".local/share/jupyter/kernels/python3/kernel.json": KERNEL,
         "kernels/python3/kernel.json": KERNEL,
-        "startup.py": "raise SystemExit(3)\n",
     }.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(text)
     return {
         "HOME": str(home),
-        "XDG_CONFIG_HOME": str(home / ".config"),
         "MATPLOTLIBRC": str(home / ".config/matplotlib/matplotlibrc"),
         "JUPYTER_PATH": str(home),
         "IPYTHONDIR": str(home / ".ipython"),
-        "PYTHONSTARTUP": str(home / "startup.py"),
         "LC_ALL": "tr_TR.UTF-8",
         "LANG": "de_DE.ISO-8859-1",
         "TZ": "Asia/Kathmandu",
