@@ -30,29 +30,18 @@ ENGINE = os.environ.get("KERAS_BACKEND", "tensorflow")  # tests/engines/test_eng
 REPOSITORY = Path(__file__).parent.parent
 
 
-# Tests of what takes long to make, or is there once on a machine: one worker runs them, one after the other.
-TOGETHER = {
-    "a finished project": ("tests/engines/test_pipeline.py",),
-    "a study whose runs are made": ("tests/engines/test_what_runs_again.py",),
-    "a finished project with own models": ("tests/engines/test_your_own_model.py",),
-    "a rendered report": (
-        "tests/pipeline/report/test_reporting.py",
-        "tests/pipeline/publication/",
-        "tests/pipeline/campaign/test_history.py",
-        "tests/browser/",
-        "tests/validators/",
-    ),
-    "compilers": ("tests/compilers/",),
-    "Docker": ("tests/container/",),
-    "Slurm": ("tests/cluster/",),
-}
-
-
 class Scheduling(LoadScopeScheduling):
-    """Hands the largest groups to the workers first, then the other tests one by one."""
+    """Hands the largest groups to the workers first, then the other tests one by one.
+
+    One worker runs the tests of what takes long to make, or is there once on a machine: those of a rendered report, and
+    those of each file that `make test` leaves out.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((group for group, files in TOGETHER.items() if nodeid.startswith(files)), nodeid)
+        file = nodeid.partition("::")[0]
+        if file.endswith("test_reporting.py") or "/publication/" in file:
+            return "a rendered report"
+        return nodeid if file.startswith(("tests/pipeline/", "tests/stages/", "tests/docs/")) else file
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist 3.8, whose --dist=loadgroup has no effect with pytest 9.2
