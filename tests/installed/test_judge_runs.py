@@ -10,7 +10,6 @@ from projects import copy_tree, run
 EXAMPLE = REPOSITORY / "docs/example-runs.csv"
 UV = Path(sys.executable).with_name("uv")
 LOST = "variant,seed,accuracy\nfloat32,0,91\n"
-FEW = LOST + "float32,1,92\nbfloat16,0,91.5\nbfloat16,1,91.7\n"
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +33,9 @@ def start(command: list, folder: Path, status: int = 0, **environment: str) -> s
     ("table", "options", "status"),
     [
         (EXAMPLE.read_text(), ["--margin", "0.5"], 0),
-        (EXAMPLE.read_text(), ["--margin", "0.1", "--one-sided"], 20),
-        (FEW, ["--margin", "0.2", "--json"], 30),
         (LOST, ["--margin", "1"], 2),
     ],
-    ids=["equivalent", "different", "inconclusive", "one variant"],
+    ids=["equivalent", "one variant"],
 )
 def test_the_installed_command_gives_the_same_verdict_as_the_stage(tmp_path, judge_runs, table, options, status):
     (tmp_path / "runs.csv").write_text(table)
