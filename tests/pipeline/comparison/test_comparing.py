@@ -226,17 +226,15 @@ def test_epoch_times_leave_out_the_first_epoch_of_a_process():
     [
         ({"other_cpu_share": 0.2}, None),
         ({"other_cpu_share": 0.4}, "busy CPUs"),
-        ({"num_cpus": 8}, "another device"),
         ({"fault": "1 other process on its GPU"}, "1 other process on its GPU"),
     ],
 )
-def test_a_busy_machine_or_another_device_invalidates_times_but_not_accuracy(changes, fault):
+def test_a_busy_machine_invalidates_times_but_not_accuracy(changes, fault):
     study = small_study()
     runs = finished(study)
     for key, run in runs.items():
         if key.seed == 0:
             parts = {name: getattr(run.record, name).model_copy(update=changes) for name in ("disturbance", "times")}
-            parts["environment"] = run.record.environment | changes
             runs[key] = run._replace(record=run.record.model_copy(update=parts))
     tables = compare(study, runs)
     assert {row.timing_fault for row in tables.runs if row.seed == 0} == {fault}
