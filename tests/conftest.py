@@ -53,15 +53,15 @@ MakeOnce = Callable[[str, Callable[[Path], object]], Path]
 SPEED = {"budget_seconds": 1, "target_half_width": 0.05}
 
 
-def small_study(**changes) -> Study:
-    """Two benchmarks on 8 × 8 images; mixed_bfloat16 runs on one of them only."""
+def small_study(wide: Mapping[str, Any] = {}, **changes) -> Study:
+    """Two benchmarks on 8 × 8 images; mixed_bfloat16 runs on one of them only, whose recipe `wide` changes."""
     values = {
         "name": "small",
         "description": "for tests",
         "campaign": "first",
         "seeds": [0, 1, 2],
         "datasets": {"mnist": {"tfds": "mnist"}},
-        "benchmarks": {"wide": benchmark(units=16), "narrow": benchmark(units=8)},
+        "benchmarks": {"wide": benchmark(**{"units": 16} | wide), "narrow": benchmark(units=8)},
         "variants": {
             "float32": {"policy": "float32", "batch_multiplier": 1},
             "float32_2x": {"policy": "float32", "batch_multiplier": 2},

@@ -10,7 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
-from conftest import benchmark, make_run, small_study
+from conftest import make_run, small_study
 
 from pipeline import engine
 from pipeline.data import datasets
@@ -36,8 +36,7 @@ GENTLE = {"optimizer": {"name": "adam", "learning_rate": 1e-5}}
 
 def short_run(folder: Path, **changes: object) -> RunRecord:
     """A run in float32."""
-    study = small_study(benchmarks={"wide": benchmark(units=16, num_epochs=3), "narrow": benchmark(units=8)}, **changes)
-    return make_run(folder, study, RunKey("wide", "float32", 0))
+    return make_run(folder, small_study({"num_epochs": 3}, **changes), RunKey("wide", "float32", 0))
 
 
 def trained(folder: Path) -> object:
@@ -54,8 +53,7 @@ def losses(folder: Path) -> object:
         "transformer": {"model": TRANSFORMER} | GENTLE,
     }
     for name, changes in kinds.items():
-        recipe = small_study(benchmarks={"wide": benchmark(units=16, **changes), "narrow": benchmark(units=8)})
-        recipe = recipe.benchmarks["wide"]
+        recipe = small_study(changes).benchmarks["wide"]
         with contextlib.chdir(folder):
             data = datasets.load_dataset("mnist", recipe.split)
         model, digest = building.build_model(recipe, "float32", data.num_classes, data.num_channels, seed=3)
@@ -79,11 +77,8 @@ def fed(folder: Path, custom: int) -> object:
 
     Images are augmented, and the last batch is smaller.
     """
-    study = small_study(
-        variants={"float32": {"policy": "float32", "batch_multiplier": 1, "loop": "custom" if custom else "fit"}},
-        benchmarks={"wide": benchmark(units=16, **AUGMENTED)},
-        comparison={"baseline": "float32", "margin_pp": {"wide": 1.0}},
-    )
+    variant = {"policy": "float32", "batch_multiplier": 1, "loop": "custom" if custom else "fit"}
+    study = small_study(AUGMENTED, variants={"float32": variant})
     found = []
     for on_device in (False, True):
         engine.keeps_images = lambda _, on_device=on_device: on_device
@@ -94,7 +89,7 @@ def fed(folder: Path, custom: int) -> object:
 
 def turns(_: Path) -> object:
     """Blocks of turns, fed by the host and from the device; the last has more steps than an epoch."""
-    study = small_study(benchmarks={"wide": benchmark(units=16, **AUGMENTED), "narrow": benchmark(units=8)})
+    study = small_study(AUGMENTED)
     found = []
     for on_device in (False, True):
         engine.keeps_images = lambda _, on_device=on_device: on_device
@@ -111,14 +106,9 @@ def killed(folder: Path, number: int, epoch: int) -> object:
     """
     recipe = {"model": EFFICIENTNET, "image_size": 32, "num_epochs": 4} if number == 0 else {"num_epochs": 4}
     mixed = {"policy": "mixed_float16", "batch_multiplier": 1, "loss_scale": {"mode": "dynamic", "growth_steps": 3}}
-    study = small_study(
-        compilation_cache=engine.NAME == "jax",
-        benchmarks={"wide": benchmark(units=16, **recipe), "narrow": benchmark(units=8)},
-        variants={
-            "float32": {"policy": "float32", "batch_multiplier": 1},
-            "mixed": mixed | {"loop": "custom" if number == 2 else "fit"},
-        },
-    )
+    variants = {"float32": {"policy": "float32", "batch_multiplier": 1}}
+    variants["mixed"] = mixed | {"loop": "custom" if number == 2 else "fit"}
+    study = small_study(recipe, variants=variants, compilation_cache=engine.NAME == "jax")
 
     def kill(clock: run.EpochClock, batch: int, **_: object) -> None:
         if len(clock.epochs) + 1 == epoch and batch == 1:
@@ -143,7 +133,7 @@ def compilations(folder: Path) -> object:
         if len(so_far.epochs) == len(counts):
             counts.append(0)
 
-    study = small_study(benchmarks={"wide": benchmark(units=16, num_epochs=4), "narrow": benchmark(units=8)})
+    study = small_study({"num_epochs": 4})
     make_run(folder, study, RunKey("wide", "float32", 0), tell=after_epoch)
     return counts
 

@@ -5,7 +5,7 @@ import os
 import sys
 
 import yaml
-from conftest import benchmark, small_study
+from conftest import small_study
 from projects import link_code, stage
 
 from pipeline.comparison.finished_runs import read_epochs, read_predictions, read_record, read_speeds
@@ -18,7 +18,7 @@ TRAIN = ("train", "--benchmark", "wide", "--run", "float32/0")
 
 
 def study(**recipe):
-    return small_study(seeds=[0], benchmarks={"wide": benchmark(units=8, **recipe), "narrow": benchmark(units=8)})
+    return small_study({"units": 8} | recipe, seeds=[0])
 
 
 def run(folder, study, *words):
@@ -65,11 +65,7 @@ def test_a_stopped_speed_measurement_is_retried_once_and_gives_no_ratio_if_it_is
 
 def test_a_model_too_large_for_memory_is_recorded_as_out_of_memory(workspace):
     """Weights of two tebibytes, which are refused before the first step, after ten seconds on TensorFlow."""
-    large = small_study(
-        seeds=[0],
-        benchmarks={"wide": benchmark(units=2**33), "narrow": benchmark(units=8)},
-        variants={"float32": {"policy": "float32", "batch_multiplier": 1}},
-    )
+    large = small_study({"units": 2**33}, seeds=[0], variants={"float32": {"policy": "float32", "batch_multiplier": 1}})
     assert " · out of memory" in run(workspace, large, *TRAIN)
     record = read_record(KEY, workspace)
     assert (record.outcome, record.num_parameters, record.initial_weights_sha256) == ("out_of_memory", None, None)
@@ -85,7 +81,7 @@ def test_a_model_too_large_for_memory_stops_no_other_stage(workspace, monkeypatc
         "import keras\ndef build(spec):\n    return keras.Sequential([keras.Input(spec.image_shape),"
         "keras.layers.Flatten(), keras.layers.Dense(2**33), keras.layers.Dense(spec.num_classes)])\n"
     )
-    both = small_study(benchmarks={"wide": benchmark(units=8, model=large), "narrow": benchmark(units=8)}, seeds=[0])
+    both = study(model=large)
     monkeypatch.chdir(workspace)
     monkeypatch.setattr(sys, "path", [*sys.path])
     fitness.check(both, "wide", (8, 8, 1), 10)

@@ -102,8 +102,7 @@ def study_of(tmp_path, monkeypatch):
 
     def write(name: str, text: str, **changes) -> Study:
         Path(f"{name}.py").write_text(text)
-        own = benchmark(units=8, model={"name": f"{name}:build", "source": f"{name}.py"})
-        return small_study(benchmarks={"wide": own, "narrow": benchmark(units=8)}, **changes)
+        return small_study({"model": {"name": f"{name}:build", "source": f"{name}.py"}}, **changes)
 
     return write
 

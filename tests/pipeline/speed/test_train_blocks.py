@@ -2,7 +2,7 @@
 
 import keras
 import pytest
-from conftest import benchmark, small_study
+from conftest import small_study
 
 from pipeline.errors import InputError
 from pipeline.speed import training
@@ -14,9 +14,8 @@ pytestmark = pytest.mark.usefixtures("workspace", "inside")
 
 
 def blocks_of(*tasks, variant: str = "mixed", **recipe):
-    study = small_study(benchmarks={"wide": benchmark(units=16, **recipe)} | {"narrow": benchmark(units=8)})
     found = []
-    train_blocks(study, "wide", variant, iter(tasks), found.append)
+    train_blocks(small_study(recipe), "wide", variant, iter(tasks), found.append)
     return found
 
 

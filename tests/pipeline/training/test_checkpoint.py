@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from conftest import ENGINE, benchmark, make_run, small_study
+from conftest import ENGINE, make_run, small_study
 
 from pipeline.comparison.finished_runs import read_epochs
 from pipeline.records.run_record import Disturbance
@@ -19,7 +19,6 @@ class Interrupted(BaseException):
 
 
 def train(workspace, ending: bool = False):
-    study = small_study(benchmarks={"wide": benchmark(units=16, num_epochs=3), "narrow": benchmark(units=8)})
     save = Checkpoint.save
 
     def save_and_end(*arguments):
@@ -29,7 +28,7 @@ def train(workspace, ending: bool = False):
     with pytest.MonkeyPatch.context() as patch:
         if ending:
             patch.setattr(Checkpoint, "save", save_and_end)
-        return make_run(workspace, study, KEY)
+        return make_run(workspace, small_study({"num_epochs": 3}), KEY)
 
 
 def saved(workspace):

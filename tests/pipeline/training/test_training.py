@@ -20,15 +20,9 @@ from pipeline.training.clock import EpochClock
 
 
 def study_with(policy: str, variant: dict | None = None, **recipe):
-    return small_study(
-        seeds=[0, 1],
-        benchmarks={"wide": benchmark(units=16, **recipe)},
-        variants={
-            "float32": {"policy": "float32", "batch_multiplier": 1},
-            "other": {"policy": policy, "batch_multiplier": 2} | (variant or {}),
-        },
-        comparison={"baseline": "float32", "margin_pp": {"wide": 1.0}},
-    )
+    variants = {"float32": {"policy": "float32", "batch_multiplier": 1}}
+    variants["other"] = {"policy": policy, "batch_multiplier": 2} | (variant or {})
+    return small_study(recipe, variants=variants)
 
 
 def train(study, workspace, variant="other", seed=0) -> RunRecord:
