@@ -124,8 +124,9 @@ def scaled_up_first(spec):
     x = layers.Dense(8)(layers.Flatten()(layers.Rescaling(1 / 127.5, offset=-1)(255 * images)))
     return keras.Model(images, layers.Dense(spec.num_classes, "softmax", dtype="float32")(x))
 
-def floatx16(spec):
-    keras.config.set_floatx("float16")
+def sets(spec):
+    for setting, value in spec.arguments.items():
+        getattr(keras.config, "set_" + setting)(value)
     return dense(spec)
 
 def seeded(spec):
@@ -243,18 +244,28 @@ def test_a_model_gets_the_studys_arguments_and_its_weights_depend_only_on_the_se
         ("exits", "it ends the process, with status 3"),
         ("in_bytes", "must take images as floats in [0, 1]. Received: an input in uint8"),
         ("rescaled", "its layer to_unit divides images by 255, but they are in [0, 1] already"),
-        ("floatx16", "calls keras.config.set_floatx('float16'), which would hold for float32 and for every other"),
         ("seeded", "calls keras.utils.set_random_seed(42), so all seeds would start from the same weights"),
         ("seeded_by_numpy", "calls numpy.random.seed(42), so all seeds would start from the same weights"),
         ("subclassed", "must return a functional or Sequential model with a keras.Input. Received: Subclass"),
     ],
 )
 def test_an_unsuitable_model_is_refused_when_it_is_built(own, function, message):
-    before = keras.config.floatx(), np.random.seed
+    before = np.random.seed
     with pytest.raises(InputError) as caught:
         build(own(function))
     assert message in str(caught.value)
-    assert (keras.config.floatx(), np.random.seed) == before
+    assert np.random.seed == before
+
+
+SETTINGS = {"dtype_policy": "float32", "epsilon": 0.5, "floatx": "float16", "image_data_format": "channels_first"}
+
+
+@pytest.mark.parametrize(("setting", "value"), SETTINGS.items())
+def test_a_model_that_changes_a_setting_of_keras_is_refused_and_the_setting_restored(own, setting, value):
+    before = getattr(keras.config, setting)()
+    with pytest.raises(InputError, match=rf"calls keras\.config\.set_{setting}\('?{value}'?\), which would hold for"):
+        build(own("sets", **{setting: value}))
+    assert getattr(keras.config, setting)() == before
 
 
 def test_a_model_that_returns_no_probabilities_is_refused_before_training(own, workspace):

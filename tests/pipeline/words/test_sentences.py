@@ -16,7 +16,6 @@ ONE = {
     **dict.fromkeys(("difference_pp", "fastest", "new", "ratio", "mean", "gain"), ESTIMATE),
     "candidates": ["mixed_float16"],
     "formats": ["float16"],
-    "needed": [12],
     "failures": {"diverged": 1},
     "counts": {"found": 1},
     "variants": ["a"],
@@ -37,7 +36,6 @@ ONE = {
     "found": {"float32": 0.5},
     "names": ["random_flip"],
     "ratios": {"mixed_float16": 0.5},
-    "model": {"name": "dense", "units": 64},
     "hardware": "nvidia_gpu",
     "quantity": "test_accuracy",
     "accuracies": [0.9],
@@ -53,7 +51,6 @@ ONE = {
 MANY = ONE | {
     "candidates": ["mixed_float16", "mixed_bfloat16"],
     "formats": ["float16", "bfloat16"],
-    "needed": [12, "more than 1,000"],
     "failures": {"diverged": 2, "out_of_memory": 3},
     "counts": {"found": 2, "open": 5},
     "seeds": [3, 4],
@@ -64,7 +61,6 @@ MANY = ONE | {
     "options": {},
     "accuracies": [0.1, 0.9],
     "quantity": "test_loss",
-    "model": {"name": "efficientnet", "depth": 0.1},
     "loss_scale": None,
     "scale": "fixed",
     "loop": "custom",
@@ -73,7 +69,7 @@ MANY = ONE | {
 }
 
 CODES = environment().list_templates()
-NAMES = ("candidate", "baseline", "benchmark", "variant", "name", "title", "advice", "metric", "strict", "default")
+NAMES = ("candidate", "baseline", "benchmark", "variant", "name", "title", "advice", "metric", "default")
 NAMES += ("series", "path", "reason", "place", "policy", "optimizer")
 FLAGS = ("whole", "holds", "trains", "xla")
 
