@@ -95,7 +95,7 @@ def test_another_seed_gives_another_split(monkeypatch):
     """The stage makes it in two processes; tests/engines checks that these two are the same."""
     split = experiments.split_digest()
     assert experiments.split_digest() == split
-    monkeypatch.setattr(experiments, "SHUFFLE_SEED", 43)
+    monkeypatch.setattr(experiments, "SHUFFLE_S15D", 43)
     assert experiments.split_digest() != split
 
 
@@ -217,12 +217,12 @@ def test_gradients_of_a_one_layer_network_follow_from_its_probabilities():
 
 def test_trials_tell_known_failures_from_a_success(data, monkeypatch):
     """In bfloat16 Keras's beta_2 of Adam, 0.999, rounds to 1: the weights never move."""
-    monkeypatch.setattr(experiments, "TRIAL_SIZE", TRIAL_SIZE._replace(batch_size=16, num_epochs=20))
+    monkeypatch.setattr(experiments, "TRIAL_SIZE", TRIAL_SIZE._replace(units=24, batch_size=8, num_epochs=15))
     monkeypatch.setattr(experiments, "SHORTFALL", 0.2)
     scaled = [TRIALS[-1]._replace(loss_scale=scale) for scale in (2.0**30, 1024.0)]
     monkeypatch.setattr(experiments, "TRIALS", [OptimizerTrial("", "bfloat16", "adam", {}), *scaled])
-    rows = list(experiments.run_trials(RECIPE, data, (0, 1)))
-    assert [(row["num_trained"], row["num_trials"]) for row in rows] == [(0, 2), (0, 2), (2, 2)]
+    rows = list(experiments.run_trials(RECIPE, data, (0,)))
+    assert [(row["num_trained"], row["num_trials"]) for row in rows] == [(0, 1), (0, 1), (1, 1)]
     assert min(accuracy for row in rows for accuracy in row["float32_accuracies"]) > 0.5
 
 
