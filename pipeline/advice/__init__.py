@@ -1,1 +1,1 @@
-"""Examine a model, and propose a small study to find out whether mixed precision is worth it."""
+"""Examine a user's model, and propose a small study that shows how fast and how accurately each policy trains it."""

@@ -1,4 +1,7 @@
-"""Build a model under each policy before training: check it, find layers that depart from the policy, time a step."""
+"""Build a model under each policy before any run: check the model, find layers that depart from the policy, time steps.
+
+The argument `image_shape` is the (height, width, num_channels) of the data set's images, in pixels.
+"""
 
 import math
 import re
@@ -11,7 +14,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from pipeline import engine  # first, because it silences the engine before Keras imports it
+from pipeline import engine  # first: this import suppresses start-up messages of the engine that Keras then imports
 
 # isort: split
 import keras
@@ -28,18 +31,19 @@ from pipeline.training.evaluation import predict
 from pipeline.training.precision import check_model, observed_dtypes
 
 PROJECT_FOLDERS = ("pipeline", "stages", "tests", ".venv")
-NUM_STEPS = 4
-ODD_SEED = 2**31 - 19  # which a user's code does not set
+NUM_STEPS = 4  # that `look` times under each policy
+ODD_SEED = 2**31 - 19  # an unlikely choice, so that a user's code that sets its own seed is noticed
 
 
 def check(study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int) -> None:
-    """Build the model of benchmark `name` under each of its policies, predict two images and train on them.
+    """Check that the model of benchmark `name` can be built and trained under each policy of the benchmark's variants.
 
-    A model that runs out of memory is not refused, because its runs will record that outcome.
+    The model predicts two random images, and a training step on these images is tried. A model that runs out of memory
+    is not refused, because its runs will record that outcome.
 
     Raises:
-        InputError: the model can't be imported, called, built or trained; it does not fit the images, the classes or
-            a policy; it reads files that lie next to its `source`; or the optimizer refuses its arguments.
+        InputError: the model can't be built, called or trained; the model does not fit the images, the classes or a
+            policy; the optimizer refuses the recipe's arguments; or the model reads a file next to its `source`.
     """
     benchmark = study.benchmarks[name]
     with user_code.files_read() as paths:
@@ -55,12 +59,15 @@ def check(study: Study, name: str, image_shape: tuple[int, int, int], num_classe
 def look(
     study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int
 ) -> dict[str, tuple[float, float]]:
-    """Return two times per policy, in seconds: to build the model and take its first step, and to take another step.
+    """Return two times in seconds for each policy.
 
-    Print which layers depart from the policy. If a policy's batch does not fit into memory, both times are 0.
+    The first is the time to build the model and take one training step. The second is the time of the fastest of the
+    other steps. The steps train on one batch of random images. If the steps of a policy do not fit into memory, the two
+    times are 0. Also print which layers depart from a policy.
 
     Raises:
-        InputError: the model can't be imported, built or trained, or does not fit the classes or a policy.
+        InputError: the model can't be built, called or trained; the model does not fit the images, the classes or a
+            policy; or the optimizer refuses the recipe's arguments.
     """
     benchmark = study.benchmarks[name]
     rng = np.random.default_rng(0)
@@ -72,7 +79,7 @@ def look(
         with _outcome_or_refusal(name, variant):
             model = _build(benchmark, variant, image_shape[-1], num_classes)
             for _ in range(NUM_STEPS):
-                model.train_on_batch(images, labels)  # returns the loss, and so waits for the device
+                model.train_on_batch(images, labels)  # waits for the device, because it returns the loss
                 times.append(perf_counter())
             for sentence in examine(model, variant.policy):
                 print(f"{variant.policy}: {sentence}", flush=True)
@@ -83,9 +90,10 @@ def look(
 
 
 def costly_kinds(study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int) -> list[str]:
-    """Return the kinds of layers with kernels. The kind with the most multiply-adds comes first.
+    """Return the kinds of layers that have kernels, such as "Conv2D". The kind with the most multiply-adds comes first.
 
-    A kernel is applied at each position of the layer's output (N, ..., channels).
+    A kernel's multiply-adds are its number of weights times the number of positions in the layer's output
+    (N, ..., channels).
     """
     model, _ = building.build_model(study.benchmarks[name], "float32", num_classes, image_shape[-1], ODD_SEED)
     counts: Counter[str] = Counter()
@@ -107,9 +115,10 @@ def _one_a_precision(variants: Iterable[Variant]) -> Iterable[Variant]:
 
 @contextmanager
 def _outcome_or_refusal(name: str, variant: Variant) -> Iterator[None]:
-    """Turn an error inside the block into an `InputError` that names the policy and the layer.
+    """Turn an error inside the block into an `InputError` that names the policy and, if Keras tells, the layer.
 
-    Lack of memory is an outcome of runs, not an error. It ends the block, and is printed.
+    An `InputError` from inside the block passes unchanged. Lack of memory is an outcome that runs record, so it only
+    ends the block and prints a message.
     """
     try:
         yield
@@ -129,7 +138,7 @@ def _outcome_or_refusal(name: str, variant: Variant) -> Iterator[None]:
 
 
 def _build(benchmark: Benchmark, variant: Variant, num_channels: int, num_classes: int) -> keras.Model:
-    """Return the compiled model, or raise `InputError`."""
+    """Return the benchmark's model under the variant's policy, compiled."""
     policy, float32_layers = variant.precision
     model, _ = building.build_model(benchmark, policy, num_classes, num_channels, ODD_SEED, float32_layers)
     building.compile_model(model, benchmark, variant)
@@ -139,7 +148,11 @@ def _build(benchmark: Benchmark, variant: Variant, num_channels: int, num_classe
 def _check_predictions(
     model: keras.Model, name: str, benchmark: Benchmark, variant: Variant, image_shape: tuple[int, int, int]
 ) -> np.ndarray:
-    """Have the model predict two images, and return these. Refuse it if its dtypes or its predictions are wrong."""
+    """Let the model predict two random images, and return the images, uint8 (2, *image_shape).
+
+    Raises:
+        InputError: the model's dtypes are not those of the variant, or a user's model does not return probabilities.
+    """
     images = np.random.default_rng(0).integers(0, 256, (2, *image_shape), np.uint8)
     probabilities = predict(model, images, batch_size=2)
     check_model(name, benchmark, variant, observed_dtypes(model, str(probabilities.dtype)), probabilities)
@@ -147,10 +160,15 @@ def _check_predictions(
 
 
 def _check_beside(name: str, source: Path, paths: Set[str]) -> None:
-    """Refuse files read from the folder around `source`, because editing them would not retrain anything.
+    """Refuse a model that reads files next to its `source`, because an edit of such a file would not retrain anything.
+
+    Files of this project and of the Python installation are allowed.
 
     Args:
         paths: the paths of all files that were read.
+
+    Raises:
+        InputError: a file is in the folder that contains `source`, or below, but not in `source`.
     """
     source = source.resolve()
     known = [Path(part).resolve() for part in (source, *PROJECT_FOLDERS, sys.prefix, sys.base_prefix)]
@@ -169,10 +187,10 @@ def _check_beside(name: str, source: Path, paths: Set[str]) -> None:
 
 
 def examine(model: keras.Model, policy: str) -> Iterator[str]:
-    """Yield a sentence, with a remedy, for each dtype in which layers of `model` depart from its `policy`.
+    """Yield a sentence, with a remedy, for each wrong dtype in which layers of `model` compute.
 
-    A layer departs if it has a kernel and computes in another dtype. The last layer with a kernel is the head, and may
-    depart.
+    A layer with a kernel must compute in the dtype of `policy`. The last layer with a kernel may compute in any dtype,
+    because models often keep their last layer in float32.
     """
     compute = expected_dtypes(policy).compute
     kernels = [layer for layer in dict.fromkeys(_inside(model)) if getattr(layer, "kernel", None) is not None]
@@ -188,7 +206,10 @@ def examine(model: keras.Model, policy: str) -> Iterator[str]:
 
 
 def _inside(layer: keras.layers.Layer) -> Iterator[keras.layers.Layer]:
-    """Yield the layers inside `layer`, in order. Keras's `_flatten_layers` reverses the layers of a nested model."""
+    """Yield all layers inside `layer`, nested ones included, in the model's order.
+
+    Keras's own `_flatten_layers` reverses the order of the layers in a nested model.
+    """
     for part in layer._layers:
         yield part
         yield from _inside(part)

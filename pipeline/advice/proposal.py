@@ -1,8 +1,9 @@
-"""Propose a small study to find out whether mixed precision is worth it for a model, and then further ones.
+"""Propose a small study of mixed precision for a user's model, and then additions to the study.
 
-Further studies ask which layers make 16 bits slow, and what would keep a run finite. Functions that propose them take
-the study as it is in params.yaml (`planned`), and as this machine made it (`made`), without the variants that it leaves
-out. They return the planned study with what is to be tried next, or None if there is nothing to try.
+The additions show which layers make 16-bit training slow, and which layer must compute in float32 to keep a run finite.
+`planned` is the study in params.yaml. `made` is the same study without the variants that this machine left out. The
+default is the variant of TF32 if `made` has one, otherwise the baseline. A mixture is a 16-bit variant in which some
+layers compute in float32. B is the user's batch size.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,19 +19,19 @@ from pipeline.study.configuration import validate
 from pipeline.study.schema import Study
 from pipeline.study.variant import DEFAULT_POLICY
 
-YOURS = "yours"  # names the profile and its benchmark
-LAYERS = "yours_layers"  # the benchmark of mixtures
-VALIDATION_SHARE = 0.1
-MIN_STEPS = 10  # per epoch, in the shortest study
+YOURS = "yours"  # the name of the profile in conf/profile, and of the benchmark in that profile
+LAYERS = "yours_layers"  # the name of the benchmark that times mixtures
+VALIDATION_SHARE = 0.1  # of the data set's training examples
+MIN_STEPS = 10  # of batch size B, per epoch, in the shortest study
 STUDY_SECONDS = 600.0
-# Before it trains, a process takes PROCESS_SECONDS to start. It then takes TRACING times as long as building the model
-# and taking its first step, because evaluation is traced too.
+# A process takes PROCESS_SECONDS to start. Until it trains, it then takes TRACING times the time that `fitness.look`
+# measures for building the model and the first step, because the process also traces evaluation.
 TRACING, PROCESS_SECONDS = 1.5, 3.0
-BUDGET_SECONDS = 100.0  # to time mixtures
+BUDGET_SECONDS = 100.0  # for timing the mixtures
 
 
 class Size(NamedTuple):
-    """Hold a study's number of training images, its multiples of the batch size, and the seconds that it takes."""
+    """Hold a study's number of training images, its batch sizes as multiples of B, and its estimated seconds."""
 
     num_images: int
     multiples: tuple[int, ...]
@@ -38,12 +39,17 @@ class Size(NamedTuple):
 
 
 def model_values(name: str, source: str | None, arguments: dict[str, Any], engine: str) -> dict[str, Any]:
-    """Return the `model` of a benchmark; `arguments` override the default sizes of this project's own models.
+    """Return the values under `model` of a benchmark in params.yaml.
 
-    `source` is the file or folder of the user's model: by default, the top-level module of `name` in this folder.
+    Args:
+        name: a model of this project, `keras.applications:<function>`, or the user's `<module>:<function>`.
+        source: the file or folder of the user's model. By default, the file or folder of the top-level module of
+            `name` in the working directory.
+        arguments: the model's arguments. They override the default sizes of this project's own models.
+        engine: the installed engine. Some models are smaller by default if the engine is "cpu".
 
     Raises:
-        InputError: `name` is not the name of a model, or there is no `source`.
+        InputError: `name` or `arguments` are not valid for a user's model, or `source` does not exist.
     """
     if name in OWN_MODELS:
         kind = OWN_MODELS[name]
@@ -61,14 +67,16 @@ def model_values(name: str, source: str | None, arguments: dict[str, Any], engin
 
 
 def choose_size(profile: Study, seconds: Mapping[str, tuple[float, float]], batch_size: int, max_images: int) -> Size:
-    """Return the size of the largest study that takes at most `STUDY_SECONDS`.
+    """Return the size of the largest study that is expected to take at most `STUDY_SECONDS`.
 
-    The study trains at `batch_size` (B) and 2B if there is time for both, otherwise only at B. If even the smallest
-    study takes longer, return its size.
+    The study trains at batch sizes B and 2B if the time suffices, otherwise only at B. If even the smallest study takes
+    longer, return the size of the smallest study. The number of images is a multiple of 2B, and at least 2B.
 
     Args:
         profile: the study to size.
         seconds: the two times of each policy that `fitness.look` returns.
+        batch_size: B.
+        max_images: the number of training images that the data set offers.
     """
     num_seeds, num_epochs = len(profile.seeds), profile.benchmarks[YOURS].num_epochs
     num_controls = sum(profile.num_seeds_by_variant.get(YOURS, {}).values())
@@ -93,19 +101,20 @@ def propose(
     description: Mapping[str, Any],
     size: Size | None = None,
 ) -> Study:
-    """Return a study of float32, TF32 and both mixed policies.
+    """Return the study of the profile `yours` with the user's data set, model and recipe.
 
     Args:
         profile: the values of the profile `yours`.
-        asked: the user's choices for the benchmark: `dataset`, `model`, `batch_size`, perhaps `image_size`, and what
-            they know of their recipe, such as `optimizer` and `num_epochs`.
-        origin: where the data set comes from, with the fields of `DatasetSource`.
+        asked: the user's values for the benchmark: `dataset`, `model` and `batch_size` (B), and optionally others, such
+            as `image_size`, `optimizer` and `num_epochs`.
+        origin: the source of the data set, with the fields of `DatasetSource`.
         description: the content of the data set's `dataset.json`.
-        size: how many images to use, and at which batches; by default all images, at `batch_size` (B) and at 2B.
+        size: the number of training images and the batch sizes. By default, the study trains at B and 2B on all images
+            except those for validation.
 
     Raises:
-        InputError: the study would not be valid, as with too few images for a batch of 2B; or images are not square,
-            and no size was chosen.
+        InputError: the study is not valid, for example because a batch of 2B needs more images than there are; or the
+            images are not square, and `asked` has no `image_size`.
     """
     num_examples = description["num_train_examples"]
     num_validation = max(1, round(VALIDATION_SHARE * num_examples))
@@ -150,7 +159,10 @@ def propose(
 
 
 def slow_policy(made: Study, tables: Tables) -> str | None:
-    """Return the fastest 16-bit variant, or None if one is faster than the default or mixtures were tried already."""
+    """Return the fastest 16-bit variant if no 16-bit variant is shown to be faster than the default, otherwise None.
+
+    Also return None if no 16-bit variant was timed, or if the study has the benchmark of mixtures already.
+    """
     rows = _speeds(made, tables, YOURS)
     if LAYERS in made.benchmarks or not rows or any(row.speedup.lies_above(1) for row in rows):
         return None
@@ -158,9 +170,14 @@ def slow_policy(made: Study, tables: Tables) -> str | None:
 
 
 def with_mixtures(planned: Study, policy: str, kinds: Sequence[str]) -> Study:
-    """Add a benchmark that times `policy` with each of two kinds of layers in float32, and with both.
+    """Return the study with a benchmark that times mixtures of `policy` and trains no runs.
 
-    The benchmark trains no runs. It times the same model at the same batch.
+    In the mixtures, layers of the first kind compute in float32, or layers of the second kind, or layers of these two
+    kinds. The benchmark has the user's model and batch size. It also times `policy`, the baseline and the default.
+
+    Args:
+        policy: the name of a 16-bit variant.
+        kinds: kinds of layers, at least one, such as "Conv2D". Kinds after the second are ignored.
     """
     values, chosen = _values(planned), planned.variants[policy]
     timed = {planned.comparison.baseline, planned.plain(YOURS, DEFAULT_POLICY), policy}
@@ -182,9 +199,13 @@ def with_mixtures(planned: Study, policy: str, kinds: Sequence[str]) -> Study:
 
 
 def with_best_mixture(planned: Study, made: Study, tables: Tables) -> Study | None:
-    """Add the fastest mixture to the user's benchmark if it is faster than the default.
+    """Return the study with the fastest mixture added to the user's benchmark.
 
-    There it is trained, and timed in new launches, because the best of several owes its speed partly to luck.
+    There, the mixture is trained and is timed once more. The second timing is needed because the fastest of several
+    variants owes a part of its measured speed to chance.
+
+    Return None if the fastest mixture is not shown to be faster than the default, if the study times no mixtures, or if
+    the user's benchmark has a variant with `float32_layers` already.
     """
     if LAYERS not in made.benchmarks or any(variant.float32_layers for variant in made.variants_of(YOURS).values()):
         return None
@@ -197,7 +218,11 @@ def with_best_mixture(planned: Study, made: Study, tables: Tables) -> Study | No
 
 
 def with_repair(planned: Study, made: Study, tables: Tables) -> Study | None:
-    """Add one run of each 16-bit policy that diverged, with the layer that was first not finite kept in float32."""
+    """Return the study with a repaired copy of each 16-bit variant that diverged, or None if no copy is to be added.
+
+    A repaired copy has one run. The layer whose output or gradient was first not finite computes in float32. A variant
+    is skipped if no such layer was found, if the variant has `float32_layers`, or if its repaired copy exists already.
+    """
     values, is_new = _values(planned), False
     for name in made.recommendable(YOURS):
         where = [run.first_not_finite for run in tables.runs_of(YOURS, name) if run.first_not_finite]
@@ -211,14 +236,17 @@ def with_repair(planned: Study, made: Study, tables: Tables) -> Study | None:
 
 
 def layer_of(where: str) -> str:
-    """Return the name of the layer in words such as "the output of block/attend" or "the gradient of attend/kernel"."""
+    """Return the name of the layer in `where`, which is the `first_not_finite` of a run's record.
+
+    The name is "attend" for "the output of block/attend", and also for "the gradient of attend/kernel".
+    """
     what, _, path = where.partition(" of ")
     parts = path.split("/")
     return parts[-2] if what == "the gradient" and len(parts) > 1 else parts[-1]
 
 
 def _speeds(study: Study, tables: Tables, benchmark: str) -> list[Row]:
-    """Return the rows that compare the speed of 16-bit policies with the default's, fastest first."""
+    """Return the rows of `pairs.csv` that compare the speed of a 16-bit variant with the default, fastest first."""
     default = study.plain(benchmark, DEFAULT_POLICY) or study.comparison.baseline
     rows = [tables.pair(benchmark, name, default) for name in study.recommendable(benchmark)]
     timed = [row for row in rows if row and row.speedup.value is not None]
