@@ -1,1 +1,1 @@
-"""Repeat a study on a cluster: hand out its runs, collect them, and detect drift."""
+"""Repeat a study as a campaign: make the campaign's folder, define its jobs, keep the ledger, and detect drift."""

@@ -1,7 +1,8 @@
-"""Compare a campaign with its series' baseline: report what changed, whether that is confirmed, and the exit status.
+"""Compare a campaign with the baseline of its series, report the changes, and choose the exit status.
 
-0 nothing changed · 10 a warning: repeat with fresh seeds · 20 drift: the warning came back, in the same direction ·
-30 too little evidence · 40 no usable speed measurement.
+The status is 0 if nothing changed, 10 for a warning (repeat the campaign with fresh seeds), 20 for drift (an earlier
+campaign gave the same warning, in the same direction), 30 for too little evidence, and 40 if no speed measurement is
+usable.
 """
 
 import math
@@ -32,13 +33,14 @@ class DriftResult(NamedTuple):
 def detect_drift(
     new: CampaignEntry, earlier: Sequence[CampaignEntry], baseline: Sequence[CampaignEntry]
 ) -> DriftResult:
-    """Return what has changed since the baseline.
+    """Return the exit status, the changes since the baseline (`findings`), and the gaps in the evidence (`reasons`).
 
     A finding is a quantity of a variant that has left the band of `pipeline.statistics.shifts`.
 
     Args:
-        earlier: the campaigns before `new`, oldest first. The last campaign of the same series outside the baseline
-            confirms a warning if it shifted in the same direction with other seeds.
+        earlier: the campaigns before `new`, oldest first. From these, take the last campaign that has the series of
+            `new` and is not in the baseline. A finding is confirmed if the same quantity of that campaign has left the
+            band in the same direction, and if the campaign shares no seed with `new`.
         baseline: the campaigns pinned as the baseline of the series.
     """
     before = next((old for old in reversed(earlier) if old.series == new.series and old not in baseline), None)
@@ -58,7 +60,7 @@ def detect_drift(
 
 
 def _said(benchmark: str, variant: str, quantity: str, found: Shift, confirmed: bool) -> Said:
-    """Say what has left the band, for better or for worse, by how much, and how much the band allows."""
+    """Return the sentence on a quantity that has left the band, with the shift and the limits of the band."""
     places = {"benchmark": benchmark, "variant": variant, "confirmed": confirmed}
     now, then, allowed = found
     if quantity in (ACCURACY, COMPLETED):
@@ -68,11 +70,11 @@ def _said(benchmark: str, variant: str, quantity: str, found: Shift, confirmed: 
 
 
 def _shifts(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict[Place, Shift]:
-    """Return the shift of each quantity for which the baseline has enough values."""
+    """Return the shift of each quantity for which the campaign and the baseline have enough values."""
     shifts: dict[Place, Shift | None] = {}
     for benchmark, variant in campaign.pairs:
         pinned = [old.accuracies(benchmark, variant) for old in baseline]
-        known = [of_campaign for of_campaign in pinned if of_campaign]  # empty if no run of a campaign completed
+        known = [of_campaign for of_campaign in pinned if of_campaign]  # leave out campaigns without a completed run
         unit = max(each.resolution(benchmark, variant) for each in (campaign, *baseline))
         shifts[benchmark, variant, ACCURACY] = shift(known, campaign.accuracies(benchmark, variant), 0.0, unit)
         completed = _completed(baseline, benchmark, variant), _completed([campaign], benchmark, variant)
@@ -83,7 +85,7 @@ def _shifts(campaign: CampaignEntry, baseline: Sequence[CampaignEntry]) -> dict[
 
 
 def _completed(campaigns: Sequence[CampaignEntry], benchmark: str, variant: str) -> tuple[int, int]:
-    """Return how many of a variant's runs completed, and how many runs there are."""
+    """Return the number of a variant's completed runs, and the number of all runs of the variant."""
     runs = [run for campaign in campaigns for run in campaign.runs_of(benchmark, variant)]
     return sum(run.outcome == "completed" for run in runs), len(runs)
 
@@ -91,10 +93,13 @@ def _completed(campaigns: Sequence[CampaignEntry], benchmark: str, variant: str)
 def _shifts_of_time(
     benchmark: str, campaign: CampaignEntry, baseline: Sequence[CampaignEntry]
 ) -> dict[Place, Shift | None]:
-    """Return the shift of the baseline variant's time, and the shifts of the other variants' times relative to it.
+    """Return the shift of the baseline variant's time, and the shift of each other variant's relative time.
 
-    One campaign does not show how a machine's speed varies from week to week, so absolute time is judged only if enough
-    campaigns are pinned. Relative times vary from launch to launch, which the launches of one campaign show.
+    Times are natural logarithms of seconds. A relative time is the difference from the time of the baseline variant.
+
+    One campaign does not show how a machine's speed varies from week to week. So the time of the baseline variant is
+    judged only if at least `MIN_SEEDS` campaigns with times are pinned. Relative times vary from launch to launch, so
+    the launches of one campaign suffice for these.
     """
     pinned = [old for old in baseline if old.training_times(benchmark)]
     timed = campaign.timed_variants(benchmark)
@@ -109,7 +114,8 @@ def _shifts_of_time(
     each = np.eye(len(names))
     baselines = np.mean([row for row, name in zip(each, names, strict=True) if name in (names[0], REPEAT)], axis=0)
     for row, name in zip(each[1:], names[1:], strict=True):
-        weights = row - (each[0] if name == REPEAT else baselines)  # the baseline is measured twice
+        # Two processes measure the baseline. Compare the second with the first, and variants with the mean of the two.
+        weights = row - (each[0] if name == REPEAT else baselines)
         shifts[benchmark, name, RELATIVE_TIME] = shift_of_speeds(effects, fresh, weights, NEGLIGIBLE_RELATIVE_TIME)
     return shifts
 
@@ -134,7 +140,11 @@ def _too_little(new: CampaignEntry, baseline: Sequence[CampaignEntry], compared:
 
 
 def _not_timed(new: CampaignEntry, baseline: Sequence[CampaignEntry]) -> Iterator[Said]:
-    """Say which times were not judged, because no measurement counts or not every campaign has timed the variant."""
+    """Yield a sentence for each gap in the evidence on times.
+
+    Either no speed measurement of the new campaign is usable, or some campaigns have not timed a variant that others
+    have timed.
+    """
     completed = list(dict.fromkeys(run.benchmark for run in new.runs if run.outcome == "completed"))
     if completed and not any(map(new.timed_variants, completed)):
         yield NO_SPEED

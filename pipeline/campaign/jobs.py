@@ -1,7 +1,8 @@
-"""Number the elements of a campaign, and define what their jobs ask of a Slurm cluster.
+"""Number the elements of a campaign, and define the Slurm options of their jobs.
 
-Elements are the campaign's runs, the numerics, its speed measurements and, last, the collector. The jobs of a cluster
-know only their numbers, which follow from the study. The study stays the same in a campaign.
+The elements are the campaign's runs, the numerics stage, the speed measurements and, last, the collector, which
+gathers the results. A job gets only the number of an element. The number is the element's place in the list that
+`elements` makes from the study, and the study does not change during a campaign.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from pipeline.study.configuration import Section
 from pipeline.study.schema import Study
 
 Element = Sequence[str]  # a module of `stages` and its arguments
-WARNING_SECONDS = 60  # before a job's time ends
+WARNING_SECONDS = 60  # Slurm warns a job this long before the job's time ends
 CLUSTER = Path("cluster.yaml")  # in the folder of a campaign on Slurm
 
 
@@ -30,10 +31,11 @@ def elements(study: Study) -> list[Element]:
 
 
 def missing_elements(study: Study, min_stops: int = MAX_STOPS) -> list[int]:
-    """Return the numbers of the elements whose results are missing from the campaign's folder, the working directory.
+    """Return the numbers of the elements whose results are missing.
 
-    The collector never counts as missing, nor do runs of variants left out on the machine of the other runs. A run or a
-    measurement that its time limit has ended fewer than `min_stops` times counts as missing, too.
+    The working directory must be the campaign's folder. The collector never counts as missing. Runs of variants that
+    the folder lists as left out (`pipeline.machine.left_out`) do not count either. A run or a speed measurement also
+    counts as missing if the time limit has stopped it at least once, but fewer than `min_stops` times in a row.
     """
     missing = set(missing_runs(study.without(read_left_out(study)), min_stops))
     runs = [key not in missing for key in study.runs()]
@@ -43,14 +45,15 @@ def missing_elements(study: Study, min_stops: int = MAX_STOPS) -> list[int]:
 
 
 def in_words(element: Element) -> str:
-    """Return the name of an element for messages, as in "train mnist_dense float32/0"."""
+    """Return the name of an element for messages, such as "train mnist_dense float32/0"."""
     return " ".join(word for word in element if not word.startswith("--"))
 
 
 class Cluster(Section):
-    """Hold the options of sbatch for each job.
+    """Hold the values from which the sbatch options of each job are made.
 
-    `exclusive_speed` says whether a job that measures speed has its node to itself.
+    At most `max_jobs` jobs of an array run at once. Slurm sends mail to the address `mail` if the collector fails. With
+    `exclusive_speed`, a job that measures speed asks for a node of its own.
     """
 
     partition: str | None
@@ -64,21 +67,24 @@ class Cluster(Section):
     exclusive_speed: bool = True
 
     def run_options(self, numbers: Sequence[int]) -> list[str]:
-        """Return the options of the job array for runs and numerics; Slurm warns each job before its time ends."""
+        """Return the options of the job array for the runs and the numerics stage.
+
+        Slurm sends SIGUSR1 to each job `WARNING_SECONDS` before the job's time ends.
+        """
         return [*self._array(numbers, self.max_jobs), f"--signal=B:USR1@{WARNING_SECONDS}"]
 
     def speed_options(self, numbers: Sequence[int]) -> list[str]:
         """Return the options of the job array for speed measurements.
 
-        Other jobs on a node disturb a measurement, even jobs of the same campaign. If jobs can't have a node to
-        themselves, the measurements run one after another.
+        Other jobs on a node disturb a measurement, even jobs of the same campaign. Without `exclusive_speed`, the
+        measurements run one after another.
         """
         if self.exclusive_speed:
             return [*self._array(numbers, self.max_jobs), "--exclusive"]
         return self._array(numbers, 1)
 
     def collector_options(self) -> list[str]:
-        """Return the options of the job that collects the results. It needs no GPU."""
+        """Return the options of the job that collects the results, which needs no GPU."""
         mail = [f"--mail-user={self.mail}", "--mail-type=FAIL"] if self.mail else []
         return [*mail, *self._options(gpus=0)]
 
@@ -100,7 +106,7 @@ class Cluster(Section):
         """Raise `InputError` if jobs ask for no GPU but the installed packages need one.
 
         Args:
-            hardware: the hardware that the installed packages train on.
+            hardware: the kind of hardware that the installed packages train on, such as "nvidia_gpu".
         """
         if hardware == "nvidia_gpu" and not self.gpus:
             raise InputError(
@@ -110,6 +116,6 @@ class Cluster(Section):
 
 
 def split(numbers: Sequence[int], elements: Sequence[Element]) -> tuple[list[int], list[int]]:
-    """Split the indices of elements into those that don't measure speed and those that do."""
+    """Split the numbers of elements: first those that do not measure speed, then those that do."""
     speeds = [number for number in numbers if elements[number][0] == "speed"]
     return [number for number in numbers if number not in speeds], speeds

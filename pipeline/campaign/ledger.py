@@ -1,6 +1,7 @@
-"""Keep the ledger: one small file per campaign, never changed once written, and the list of baseline campaigns.
+"""Keep the ledger: a folder with one file per campaign, and a file that names the baseline campaigns of each series.
 
-A campaign is compared only with its series: campaigns with the same device, driver, packages, image and study.
+The file of a campaign never changes. A series consists of the campaigns with the same device, driver, packages,
+container image and study. A campaign is compared only with campaigns of its series.
 """
 
 import hashlib
@@ -27,7 +28,7 @@ BASELINE = "baseline.json"
 
 
 class CampaignRun(Untrusted):
-    """Hold one run of a campaign; its accuracy is in [0, 1]. Early entries have no `num_test_examples`."""
+    """Hold one run of a campaign. `test_accuracy` is in [0, 1]. Old ledger files have no `num_test_examples`."""
 
     benchmark: str
     variant: str
@@ -38,10 +39,11 @@ class CampaignRun(Untrusted):
 
 
 class CampaignLaunch(Untrusted):
-    """Hold the speeds of a benchmark's variants in one launch of processes.
+    """Hold the speeds of a benchmark's variants in one launch of processes, which train in turns.
 
-    `epoch_seconds` is the baseline's time for the training images of an epoch, as the median over turns. `slowdowns` is
-    each variant's time divided by the baseline's in the same turns. The baseline comes first, with 1.
+    `epoch_seconds` is the baseline's time for the training images of an epoch, as the median over turns. `slowdowns`
+    holds, by variant, the variant's time divided by the baseline's time, as the median over turns. The first variant is
+    the baseline, with a slowdown of 1.
     """
 
     benchmark: str
@@ -51,7 +53,10 @@ class CampaignLaunch(Untrusted):
 
 
 class CampaignEntry(Untrusted):
-    """Describe a campaign: what it was made on, its finished runs (out of `num_planned`), and its timed launches."""
+    """Hold a campaign's entry in the ledger: device and software (`made_on`), finished runs, and launches with speeds.
+
+    `num_planned` is the number of runs that the study plans.
+    """
 
     schema_version: Literal[3] = 3
     campaign: str
@@ -64,7 +69,7 @@ class CampaignEntry(Untrusted):
 
     @property
     def series(self) -> str:
-        """Return a digest of what campaigns must share to be compared, in twelve hexadecimal digits."""
+        """Return the series as twelve hexadecimal digits, a digest of `profile` and `made_on`."""
         text = json.dumps({"profile": self.profile} | self.made_on, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -89,7 +94,7 @@ class CampaignEntry(Untrusted):
         return [100 * run.test_accuracy for run in self.runs_of(benchmark, variant) if run.test_accuracy is not None]
 
     def resolution(self, benchmark: str, variant: str) -> float:
-        """Return the percentage points that one test example is worth, or 0 if that is unknown."""
+        """Return the percentage points by which one test example changes the accuracy, or 0 if unknown."""
         numbers = [run.num_test_examples for run in self.runs_of(benchmark, variant) if run.num_test_examples]
         return 100 / min(numbers) if numbers else 0.0
 
@@ -97,16 +102,16 @@ class CampaignEntry(Untrusted):
         return [launch for launch in self.launches if launch.benchmark == benchmark]
 
     def training_times(self, benchmark: str) -> list[float]:
-        """Return the natural logarithms of the baseline's epoch seconds, one per launch."""
+        """Return the natural logarithms of the baseline's `epoch_seconds`, one per launch."""
         return [math.log(launch.epoch_seconds) for launch in self.launches_of(benchmark)]
 
     def timed_variants(self, benchmark: str) -> list[str]:
-        """Return the variants that every launch has timed, the baseline first."""
+        """Return the variants that every launch of `benchmark` has timed, the baseline first."""
         measured = [list(launch.slowdowns) for launch in self.launches_of(benchmark)]
         return [name for name in (measured or [[]])[0] if all(name in names for names in measured)]
 
     def launch_effects(self, benchmark: str, variants: Sequence[str]) -> np.ndarray:
-        """Return the natural logarithms of the variants' slowdowns, (num_launches, num_variants)."""
+        """Return the natural logarithms of the variants' slowdowns, float64 (num_launches, num_variants)."""
         return np.log([[launch.slowdowns[name] for name in variants] for launch in self.launches_of(benchmark)])
 
 
@@ -114,12 +119,12 @@ def entry(study: Study, records: Mapping[RunKey, RunRecord], speeds: Mapping[str
     """Return the ledger entry of a campaign.
 
     Args:
-        records: the finished runs, at least one. `check_comparable` has accepted them.
-        speeds: the speeds of each benchmark. They are left out if other work took so much CPU time that they don't
-            count.
+        records: the finished runs, at least one, which `check_comparable` has accepted.
+        speeds: the speeds by benchmark. A benchmark's launches are left out if other work took too much CPU time
+            (`is_busy`). A launch is also left out if a variant and the baseline have no turn in common.
 
     Raises:
-        InputError: the campaign was made on several devices or drivers, and so belongs to no series.
+        InputError: the runs were made on several devices or with several drivers, so the campaign belongs to no series.
     """
     environment = next(iter(records.values())).environment
     for what in ("device", "driver"):
@@ -173,10 +178,12 @@ def _made_on(study: Study, environment: Mapping[str, Any]) -> dict[str, str]:
 
 
 def append(new: CampaignEntry, ledger: Path) -> Path:
-    """Write the entry, and return its file. Writing the same entry again is allowed.
+    """Write an entry to the folder `ledger`, and return the path of the file.
+
+    If the ledger has the same entry already, only return the path.
 
     Raises:
-        InputError: the ledger has another campaign of that name.
+        InputError: the ledger has a different or a damaged entry of that name.
     """
     path = ledger / f"{new.campaign}.json"
     if path.exists():
@@ -189,13 +196,17 @@ def append(new: CampaignEntry, ledger: Path) -> Path:
 
 
 def read_ledger(ledger: Path) -> list[CampaignEntry]:
-    """Return every campaign, oldest first. If a file is damaged, raise an `InputError` that names it."""
+    """Return the entries of all campaigns, oldest first. If a file is damaged, raise an `InputError` with its name."""
     paths = [path for path in ledger.glob("*.json") if path.name != BASELINE]
     return sorted((_read(path) for path in paths), key=lambda found: (found.started_at, found.campaign))
 
 
 def read_baseline(series: str, ledger: Path) -> list[CampaignEntry]:
-    """Return the campaigns that `baseline.json` names as the baseline of a series, if any."""
+    """Return the campaigns that `baseline.json` names as the baseline of a series, or an empty list.
+
+    Raises:
+        InputError: `baseline.json` is damaged, or the file of a campaign that it names is missing or damaged.
+    """
     return [_read(ledger / f"{name}.json") for name in _pinned(ledger).get(series, [])]
 
 
@@ -207,10 +218,10 @@ def _pinned(ledger: Path) -> dict[str, list[str]]:
 
 
 def pin(campaigns: Sequence[str], ledger: Path) -> str:
-    """Make these campaigns the baseline of their series; return the series.
+    """Make these campaigns the baseline of their series in place of any earlier one, and return the series.
 
     Raises:
-        InputError: a campaign is not in the ledger, or the campaigns are of several series.
+        InputError: a campaign is not in the ledger; the campaigns belong to several series; or a file is damaged.
     """
     series = {_read(ledger / f"{name}.json").series for name in campaigns}
     if len(series) != 1:

@@ -1,6 +1,6 @@
-"""Make a campaign's folder: the study with the campaign's seeds, its data, and a copy of the code that runs it.
+"""Make a campaign's folder, which holds the study with the campaign's seeds, the data sets, and a copy of the code.
 
-Jobs work only in this folder, so editing the checkout does not disturb queued jobs. Several machines that share the
+Jobs work only in this folder, so an edit of the checkout does not disturb queued jobs. Several machines that share a
 file system may make the same folder at once.
 """
 
@@ -24,19 +24,19 @@ from pipeline.study.configuration import differing, validate
 from pipeline.study.schema import Study, load_study
 
 CAMPAIGNS = Path("campaigns")
-LEDGER = "ledger"  # in the folder of campaigns
+LEDGER = "ledger"  # the ledger's folder, next to the campaigns' folders
 PROJECT = Path(__file__).parents[2]
 CODE = ("CITATION.cff", "claims.yaml", "deploy/slurm", "pipeline", "requirements", "stages")
-RESERVED = (LEDGER, Path(BASELINE).stem)  # would be taken for files of the ledger
+RESERVED = (LEDGER, Path(BASELINE).stem)  # not names of campaigns: the ledger has this folder and this file
 MAX_SEED = 10**9  # short enough to read, and valid for every engine
 
 
 def prepare_campaign(name: str, campaigns: Path) -> Path:
-    """Make the folder `campaigns/name` from this checkout's study, unless the folder exists; return its absolute path.
+    """Make the folder `campaigns/name` from this checkout's study unless it exists. Return the folder's absolute path.
 
     Raises:
-        InputError: the study or the name is faulty, another study has this name, or a data set can't be prepared. No
-            partial folder remains.
+        InputError: the study or the name is not valid; the folder exists, with a different study; a model's source is
+            missing or outside the project; or a data set can't be prepared. No partial folder remains.
     """
     study = load_study()
     validate(Study, study.model_dump(mode="json") | {"campaign": name}, "the study with this --campaign")
@@ -56,7 +56,7 @@ def prepare_campaign(name: str, campaigns: Path) -> Path:
 
 
 def _check_same(folder: Path, values: dict[str, Any]) -> None:
-    """Refuse a campaign's folder whose study differs from `values`."""
+    """Raise `InputError` if the study in a campaign's folder differs from `values`."""
     names = ", ".join(map(".".join, differing(yaml_files.load(folder / PARAMS), values)))
     if names:
         raise InputError(
@@ -75,7 +75,7 @@ def _fill(folder: Path, study: Study, values: dict[str, Any]) -> None:
             raise InputError(
                 f"{source} is outside the project's folder, and a campaign copies only that. Copy your model into it"
             )
-        if not (folder / source).exists():  # otherwise the model is this project's, or its path is absolute
+        if not (folder / source).exists():  # exists for a model of this project, and for an absolute path
             check_exists(source)
             _copy(source, folder / source)
     (folder / PARAMS).write_text(yaml_files.dump(values), encoding="utf-8")
@@ -95,7 +95,10 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def campaign_seeds(name: str, num_seeds: int) -> list[int]:
-    """Return a campaign's seeds: consecutive numbers that start at a hash of its name, the same on all machines."""
+    """Return `num_seeds` consecutive seeds, of which the first is a hash of the campaign's name.
+
+    So every machine gets the same seeds for the same campaign.
+    """
     digest = hashlib.sha256(name.encode()).digest()
     first = int.from_bytes(digest[:4], "big") % (MAX_SEED - num_seeds)
     return list(range(first, first + num_seeds))
