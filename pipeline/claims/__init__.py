@@ -1,1 +1,1 @@
-"""Judge what the sources claim: claims as data, a judge for each kind, and the verdicts."""
+"""Judge the claims in claims.yaml, which come from papers, guides and notebooks, by the results of a study."""

@@ -1,4 +1,4 @@
-"""Define what every claim has: its wording, its conditions, its threshold, and the record of its verdict."""
+"""Define the parts of a claim: wording, conditions, threshold, and the judgement with the verdict."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,13 +16,13 @@ from pipeline.study.schema import Study
 from pipeline.study.variant import DEFAULT_POLICY, Variant
 from pipeline.words.sentences import Said
 
-DEFAULT = "default"  # as a baseline: float32 at the device's default precision
+DEFAULT = "default"  # the name of a claim's baseline that means float32 at the device's default precision
 TF32 = "tf32"  # the variant that "default" means on devices whose default is less precise than float32
 Verdict = Literal[
     "reproduced", "in direction only", "not reproduced", "inconclusive", "not this recipe", "not testable here"
 ]
 Answer = Literal["found", "not found", "open"]
-# Our own experiments have nothing to reproduce, so each verdict has another name for them.
+# A finding is an experiment of our own, which reproduces no source. So its verdict is turned into an answer.
 ANSWERS: Mapping[str, Answer] = {
     "reproduced": "found",
     "in direction only": "not found",
@@ -31,15 +31,15 @@ ANSWERS: Mapping[str, Answer] = {
     "not this recipe": "open",
     "not testable here": "open",
 }
-# Measured on the hardware that the claim is about, or counted from formats and shapes.
+# "measured": on hardware that the claim is about. "counted": from number formats, array shapes and Keras's rules.
 EvidenceKind = Literal["measured", "counted"]
 
 
 class Evidence(NamedTuple):
-    """Hold the results that claims are judged by.
+    """Hold the results by which claims are judged.
 
-    `numerics` is the content of results/numerics.json, or None if there is no such file. `variants` defines the
-    variants that claims name.
+    `numerics` is the content of results/numerics.json, or None if there is no such file. `variants` holds the variants
+    as claims.yaml defines them.
     """
 
     study: Study
@@ -49,10 +49,10 @@ class Evidence(NamedTuple):
 
 
 class Judgement(Untrusted):
-    """Hold the verdict on a source's claim, or the answer of one of our experiments.
+    """Hold the verdict on a source's claim, or the answer to a finding (`is_finding`).
 
-    `measured` says what was found, `would_change` what would decide the claim. `evidence` is the kind of evidence
-    behind the verdict. None means that no study here tested the claim.
+    `measured` holds sentences on the results. `would_change` is a sentence on the results that would decide the claim.
+    `evidence` is the kind of evidence behind the verdict, or None if the study can't test the claim.
     """
 
     id: str
@@ -66,7 +66,7 @@ class Judgement(Untrusted):
 
 
 class NotTestableError(Exception):
-    """Say why the evidence can't test a claim, and what would make the claim testable."""
+    """Report that the evidence can't test a claim, with the reason and a remedy."""
 
     def __init__(self, reason: Said, remedy: Said) -> None:
         super().__init__(reason, remedy)
@@ -74,10 +74,11 @@ class NotTestableError(Exception):
 
 
 class Needs(Section):
-    """Hold the conditions of a claim: a kind of hardware, and the recipe of the source's training.
+    """Hold the conditions under which a claim can be tested: the hardware, and the recipe of the source's training.
 
-    `recipe` maps key paths of a benchmark to the source's values. A study with other values gets "not this recipe".
-    `profile` is the cheapest profile of this project that has the recipe and the variants.
+    Memory is the accelerator's, in GB (10⁹ bytes). `recipe` maps key paths of a benchmark, such as `optimizer.name`, to
+    the source's values. If a study on the right hardware has other values, the verdict is "not this recipe". `profile`
+    is the cheapest profile in conf/profile with this recipe and the claim's variants.
     """
 
     hardware: Literal["anything", "cpu", "intel_cpu", "nvidia_gpu", "tpu", "intel_gpu"]
@@ -89,7 +90,7 @@ class Needs(Section):
     recipe: dict[str, Value | None] = Field(default_factory=dict)
 
     def fits(self, hardware: Hardware) -> bool:
-        """Tell whether the claim is about this hardware."""
+        """Return True if the claim is about this hardware."""
         kind = "cpu" if self.hardware == "intel_cpu" else self.hardware
         if self.hardware == "anything":
             return True
@@ -102,17 +103,20 @@ class Needs(Section):
 
     @property
     def limits(self) -> dict[str, Any]:
-        """Return the conditions on hardware, as values for a sentence."""
+        """Return the conditions on hardware, as values that fill in a sentence."""
         return self.model_dump(exclude={"profile", "recipe"})
 
 
 def _lies(value: float | None, low: float | None, high: float | None) -> bool:
-    """Tell whether a value lies within limits. An unknown value passes only if there are no limits."""
+    """Return True if `value` lies between `low` and `high`. Limits of None allow every value.
+
+    An unknown value (None) passes only if there is no limit at all.
+    """
     return low is high is None or (value is not None and (low or 0.0) <= value <= (high or math.inf))
 
 
 class Threshold(NamedTuple):
-    """Hold the smallest or the largest value that a claim allows."""
+    """Hold the smallest (`is_least`) or the largest value that a claim allows."""
 
     limit: float
     is_least: bool
@@ -123,11 +127,12 @@ class Threshold(NamedTuple):
 
 
 class BaseClaim(Section):
-    """Hold a source's claim, or a finding of our own.
+    """Hold a source's claim, or a finding, which is an experiment of our own.
 
-    `statement` restates the source's sentence in our words. In a finding, `statement` is what we expect, and `beside`
-    is what the source says about the same question. `short` is the wording for the rows of the report. Each kind of
-    claim has its sentences under `claim.<kind>` in sentences.yaml.
+    The `statement` of a claim restates the source's sentence in our words. The `statement` of a finding is our
+    expectation, and `beside` is the source's position on the same question. Reports show `short` in tables and
+    headings, or `statement` if `short` is missing. Each kind of claim has its sentences under `claim.<kind>` in
+    sentences.yaml.
     """
 
     kind: str
@@ -140,17 +145,20 @@ class BaseClaim(Section):
 
     @property
     def asked(self) -> Said | None:
-        """Say what this project measures or counts for the claim, and which result confirms it."""
+        """Return the sentence on the test of the claim and on the result that confirms the claim, or None if untested.
+
+        The values that the sentence may use are in `told`.
+        """
         return self.say("asked", **self.told)
 
     @property
     def told(self) -> dict[str, Any]:
-        """Return what the sentence on what is asked may use: the fields of the claim, and more."""
+        """Return the values that the sentence of `asked` may use: the claim's fields and, in subclasses, others."""
         return dict(self)
 
     @property
     def is_counted(self) -> bool:
-        """Tell whether values counted from formats and shapes decide the claim, on whatever hardware."""
+        """Return True if the claim is decided by number formats, array shapes and Keras's rules, on any hardware."""
         return False
 
     def judge(self, evidence: Evidence) -> Judgement:
@@ -158,7 +166,7 @@ class BaseClaim(Section):
         raise NotImplementedError
 
     def say(self, name: str, /, **numbers: Any) -> Said:
-        """Name one of the sentences of this kind of claim."""
+        """Return the sentence `claim.<kind>.<name>`, with the values that fill it in."""
         return Said(f"claim.{self.kind}.{name}", numbers)
 
     def judgement(
@@ -182,13 +190,17 @@ class BaseClaim(Section):
         more: Said,
         has_direction: bool = False,
     ) -> Judgement:
-        """Compare an interval with a threshold.
+        """Judge the claim by the interval of a measured value.
 
-        With `has_direction`, an interval on the claimed side of 1 that misses the threshold is "in direction only".
+        If every value in the interval meets the threshold, the claim is reproduced. If no value does, the claim is not
+        reproduced or, with `has_direction` and an interval on the claimed side of 1, "in direction only". If only some
+        values meet the threshold, or without an interval, the claim is inconclusive.
 
         Args:
-            lack: the reason to give if there is no interval.
-            more: what would decide the claim if the interval does not.
+            found: the measured value and its interval.
+            measured: sentences on the results.
+            lack: the reason for the verdict if there is no interval.
+            more: the sentence on the results that would decide an inconclusive claim.
         """
         if found.low is None or found.high is None:
             return self.judgement("inconclusive", lack, measured, more)
@@ -235,10 +247,11 @@ class VariantClaim(BaseClaim):
     candidate: Name
 
     def runs(self, evidence: Evidence) -> list[Row]:
-        """Return the runs of the candidate.
+        """Return the candidate's rows of `runs.csv`.
 
         Raises:
-            NotTestableError: the study has no such runs, or defines the variant differently from the claims.
+            NotTestableError: the study has no run of the candidate, or defines the candidate differently from
+                claims.yaml.
         """
         check_variant(evidence.variants, evidence.study, self.benchmark, self.candidate)
         if runs := evidence.tables.runs_of(self.benchmark, self.candidate):
@@ -248,7 +261,7 @@ class VariantClaim(BaseClaim):
 
 
 class PairClaim(VariantClaim):
-    """Hold a claim that compares a variant with a baseline, by default the study's."""
+    """Hold a claim that compares a variant (`candidate`) with `baseline`, by default the study's baseline."""
 
     baseline: Name | None = None
 
@@ -261,14 +274,15 @@ class PairClaim(VariantClaim):
         return super().told | self.names
 
     def pair(self, evidence: Evidence) -> Row:
-        """Return the row of the candidate and its baseline.
+        """Return the row of `pairs.csv` that compares the candidate with the baseline.
 
-        The baseline "default" is float32 at the device's default precision: TF32 on an NVIDIA GPU of compute
-        capability 8.0 and up (in TensorFlow since 2.4), bfloat16 products on a TPU, strict float32 elsewhere.
+        The baseline "default" stands for the variant `tf32` if the device rounds the factors of float32 products by
+        default: to TF32 on an NVIDIA GPU of compute capability 8.0 or more, or to bfloat16 on a TPU. On other devices,
+        "default" stands for the study's baseline.
 
         Raises:
-            NotTestableError: the study does not run or compare the two variants, or defines one differently from
-                the claims.
+            NotTestableError: the study does not run or compare the two variants, or defines a variant differently from
+                claims.yaml.
         """
         study = evidence.study
         baseline = self.baseline or study.comparison.baseline
@@ -287,7 +301,11 @@ class SpeedClaim(PairClaim):
     """Hold a claim about the measured speed or memory of a pair."""
 
     def pair(self, evidence: Evidence) -> Row:
-        """Return the row of the pair. Raise `NotTestableError` also if no launch measured the pair."""
+        """Return the row of the pair.
+
+        Raises:
+            NotTestableError: as in `PairClaim.pair`, or because speed was not measured.
+        """
         pair = super().pair(evidence)
         if pair.num_launches is None:
             raise NotTestableError(Said("lack.speed", self.names), Said("remedy.speed", {"benchmark": self.benchmark}))
@@ -295,7 +313,11 @@ class SpeedClaim(PairClaim):
 
 
 def check_variant(meant: Mapping[str, Variant], study: Study, benchmark: str, name: str) -> None:
-    """Raise `NotTestableError` if `study` does not run a variant, or does not define it as the claims do (`meant`)."""
+    """Check that `study` runs the variant `name` on `benchmark`, and defines the variant as claims.yaml does (`meant`).
+
+    Raises:
+        NotTestableError: the study lacks the variant, or the two definitions differ.
+    """
     names = {"benchmark": benchmark, "variant": name}
     if lack := study_lacks(study, benchmark, name):
         raise NotTestableError(lack, Said("remedy.variant", names))
@@ -305,7 +327,7 @@ def check_variant(meant: Mapping[str, Variant], study: Study, benchmark: str, na
 
 
 def study_lacks(study: Study, benchmark: str, name: str) -> Said | None:
-    """Say that a study does not run a variant on a benchmark; return None if it does."""
+    """Return a sentence if `study` does not run the variant `name` on `benchmark`, otherwise None."""
     if benchmark not in study.benchmarks:
         return Said("lack.benchmark", {"benchmark": benchmark})
     if name not in study.variants_of(benchmark):

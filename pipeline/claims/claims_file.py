@@ -72,7 +72,7 @@ def _names(value: str | Mapping[str, Any] | None) -> Iterable[str]:
 
 
 def _recipe_paths() -> set[str]:
-    """Return the key paths of every setting that a benchmark may have."""
+    """Return the key paths of a benchmark's settings that a claim's `recipe` may use, such as `optimizer.name`."""
     parts: dict[str, type[Section]] = {"split": Split, "optimizer": Optimizer, "learning_rate_rule": LearningRateRule}
     models = {f"model.{name}" for kind in OWN_MODELS.values() for name in kind.model_fields}
     inner = {f"{part}.{name}" for part, section in parts.items() for name in section.model_fields}
@@ -80,5 +80,9 @@ def _recipe_paths() -> set[str]:
 
 
 def load_claims(path: Path = CLAIMS) -> Claims:
-    """Return the validated claims in `path`. Raise an `InputError` that lists all faults."""
+    """Return the claims in the file at `path`.
+
+    Raises:
+        InputError: the file is missing or not valid. The message lists all faults.
+    """
     return read(Claims, path)

@@ -1,6 +1,6 @@
-"""Judge each kind of claim: about speed, memory and accuracy of runs, and about 16-bit arithmetic.
+"""Judge each kind of claim: on the speed, memory, accuracy and outcome of runs, and on 16-bit arithmetic.
 
-A kind is a class in `KINDS`, with its sentences under `claim.<kind>` in sentences.yaml.
+Each kind is a class in `KINDS`. The sentences of a kind are under `claim.<kind>` in sentences.yaml.
 """
 
 import math
@@ -44,17 +44,19 @@ from pipeline.words.sentences import Said
 
 
 class SpeedupClaim(SpeedClaim, ThresholdClaim):
-    """Claim that the speedup of `candidate` over `baseline`, by default the study's, is at least or at most some value.
+    """Claim that the speedup of `candidate` over `baseline` is at least or at most a threshold.
 
-    `networks` says where the claim is meant to hold: on `benchmark`, on some network ("can be faster"), or on every
-    network ("is never faster"). "Some" and "every" are judged on all benchmarks of the study, for the candidate and for
-    those in `also`. A case that falls short does not refute "some", and one that agrees does not confirm "every".
+    `networks` says where the claim is meant to hold: on `benchmark` ("this"), on at least one network ("some", as in
+    "can be faster"), or on all networks ("every", as in "is never faster"). Claims on "some" or "every" network are
+    judged by cases. A case is a benchmark of the study with `candidate` or a variant in `also`. A case with the
+    verdict "reproduced" confirms "some". A case with the verdict "not reproduced" refutes "every". Without such a case,
+    the claim is inconclusive.
     """
 
     kind: Literal["speedup"]
     also: list[Name] = Field(default_factory=list)
     networks: Literal["this", "some", "every"] = "this"
-    with_validation: bool = False  # the source timed whole epochs
+    with_validation: bool = False  # True if the source timed whole epochs, with their validation
 
     @property
     def told(self) -> dict[str, Any]:
@@ -76,7 +78,8 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
         decisive = "reproduced" if is_some else "not reproduced"
         sign = 1 if is_some else -1
         judged.sort(key=lambda each: (each.verdict == decisive, sign * self._side(each)), reverse=True)
-        ordered = [judged[0], *judged[:0:-1]]  # pages show the first two cases: the strongest and its opposite
+        # Pages show only the first two cases, so put the case that is furthest from the first in second place.
+        ordered = [judged[0], *judged[:0:-1]]
         measured = [said for each in ordered for said in each.measured]
         if judged[0].verdict == decisive:
             return judged[0].model_copy(update={"measured": measured})
@@ -84,17 +87,21 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
         return self.judgement("inconclusive", self.say(self.networks), measured, more)
 
     def _side(self, judged: Judgement) -> float:
-        """Return a number that grows as the measured speed moves to the claim's side."""
+        """Return the logarithm of the measured speedup, negated if the claim gives an upper limit.
+
+        The larger the number, the more it favours the claim. Without a measurement, return 0.
+        """
         speed = next((said.numbers["ratio"].value for said in judged.measured), 1.0)
         return math.log(speed) if self.threshold.is_least else -math.log(speed)
 
     def _by_speedup(self, evidence: Evidence) -> Judgement:
-        """Judge by the interval of the speedup.
+        """Judge the claim on `benchmark` by the interval of the speedup.
 
-        Speeds measured on a busy machine decide nothing. If the baseline's two processes differ by at least as much as
-        candidate and baseline, chance may explain a claimed effect, and the claim stays open. A claim of no effect
-        needs no such check. If the claimed effect, or the distance from the threshold, is smaller than day-to-day
-        variation, more launches can't settle the claim.
+        Speeds measured on a busy machine decide nothing. Two processes of each launch train the baseline. If the speeds
+        of these processes differ significantly, and by at least as much as the speeds of candidate and baseline, chance
+        may explain a claimed effect, and the claim is inconclusive. A claim of no effect needs no such check. If the
+        claimed effect, or the distance of the speedup from the threshold, is smaller than the variation from day to
+        day, more launches can't settle an inconclusive claim.
         """
         pair, threshold, more = self.pair(evidence), self.threshold, Said("more.launches")
         ratio: Estimate = pair.epoch_speedup if self.with_validation else pair.speedup
@@ -125,7 +132,7 @@ class SpeedupClaim(SpeedClaim, ThresholdClaim):
 
 
 def is_off_one(ratio: Estimate) -> bool:
-    """Tell whether the whole interval of a ratio lies on one side of 1."""
+    """Return True if the whole interval of a ratio lies on one side of 1."""
     return ratio.lies_above(1) or ratio.lies_below(1)
 
 
@@ -134,7 +141,10 @@ def _size(ratio: Estimate) -> float:
 
 
 class MemoryClaim(SpeedClaim, ThresholdClaim):
-    """Claim that `candidate` needs at most a given multiple of the baseline's peak memory, each at its own batch."""
+    """Claim that `candidate` needs at most a given multiple of the baseline's peak memory.
+
+    Each of the two variants is measured at its own batch size.
+    """
 
     kind: Literal["memory"]
     baseline: None = None
@@ -150,9 +160,9 @@ class MemoryClaim(SpeedClaim, ThresholdClaim):
 
 
 class AccuracyClaim(PairClaim):
-    """Claim that `candidate` and `baseline`, by default the study's, reach the same test accuracy.
+    """Claim that `candidate` and `baseline` reach the same test accuracy.
 
-    With `despite_skips`, the claim is about runs in which the loss scale skipped steps.
+    With `despite_skips`, the claim can be tested only if the loss scale skipped a step in a run of the candidate.
     """
 
     kind: Literal["same_accuracy"]
@@ -182,12 +192,17 @@ ACCURACY_NUMBERS = (
 
 
 def accuracy_numbers(pair: Row) -> dict[str, Any]:
-    """Return the values that sentences about a pair's accuracy use."""
+    """Return the values that fill in sentences about a pair's accuracy."""
     return {name: getattr(pair, name) for name in ACCURACY_NUMBERS}
 
 
 def judge_equivalence(pair: Row) -> tuple[Verdict, str]:
-    """Judge by the equivalence test, unless runs diverged or the test decides nothing. Also name the reason."""
+    """Return the verdict on equal accuracy, and the name of the sentence that gives the reason.
+
+    If runs of the candidate diverged, the claim is not reproduced. There is one exception: if runs of the baseline
+    diverged, too, and the candidate is not shown to diverge more often, the claim is inconclusive. If no run of the
+    candidate diverged, the equivalence test decides.
+    """
     diverged, baseline_diverged = pair.num_diverged_candidate or 0, pair.num_diverged_baseline or 0
     if diverged and baseline_diverged and (proportion(diverged, diverged + baseline_diverged).low or 0.0) <= 0.5:
         return "inconclusive", "each_diverged"
@@ -209,13 +224,14 @@ class ValueClaim(VariantClaim):
     tolerance: PositiveFloat
 
     def judge(self, evidence: Evidence) -> Judgement:
-        """Compare the published value ± tolerance with the 95 % prediction interval of one more run here.
+        """Compare `value` ± `tolerance` with the 95 % prediction interval of one more run of the candidate.
 
-        Noisy runs give a wide interval. An interval that lies partly inside the tolerance decides nothing.
+        The claim is reproduced if the whole interval lies within the tolerance, and not reproduced if no part of the
+        interval does. Otherwise, the claim is inconclusive, as it is if a run did not complete.
         """
         runs, more = self.runs(evidence), Said("more.runs")
         values = [getattr(run, self.quantity) for run in runs if run.outcome == "completed"]
-        # Losses, and accuracies on a validation set of unknown size, count as not rounded.
+        # Rows give the number of test images only. So losses and validation accuracies count as not rounded.
         is_rounded = self.quantity == "test_accuracy"
         unit = max((1 / run.num_test_examples for run in runs if is_rounded), default=0.0)
         new = mean(values, unit, num_more=1)
@@ -226,7 +242,8 @@ class ValueClaim(VariantClaim):
         if new.low is None or new.high is None:
             lack = self.say("too_few_seeds", num_completed=len(values), num_needed=MIN_SEEDS)
             return self.judgement("inconclusive", lack, measured, more)
-        most = math.inf if self.quantity == "test_loss" else 1.0  # few noisy runs give an impossibly wide interval
+        # The interval of few noisy runs may include impossible values.
+        most = math.inf if self.quantity == "test_loss" else 1.0
         new_low, new_high = max(new.low, 0.0), min(new.high, most)
         measured.append(self.say("one_more_run", quantity=self.quantity, new=Estimate(new.value, new_low, new_high)))
         if len(values) < len(runs):
@@ -240,13 +257,14 @@ class ValueClaim(VariantClaim):
         return self.judgement("inconclusive", self.say("wide" if is_wide else "inside"), measured, more)
 
 
-_MUCH = 10  # times the tolerance: a wider interval excludes little
+_MUCH = 10  # an interval that is wider than this multiple of the tolerance excludes little
 
 
 class LateSkipsClaim(VariantClaim, ThresholdClaim):
-    """Claim that the loss scale skips at most a given percentage of the steps after the first epoch.
+    """Claim that the loss scale skips at most, or at least, a given percentage of the steps after the first epoch.
 
-    Only runs that are long enough for the loss scale to grow, and so to overflow again, are evidence.
+    Only runs with at least `GROWTH_STEPS` steps after the first epoch count. In a shorter run, the loss scale may never
+    grow, and so may never overflow again.
     """
 
     unit = " %"
@@ -268,7 +286,8 @@ def _percent(share: float) -> float:
     return 100 * share
 
 
-# Outcomes that contradict a claimed outcome. A run that diverged had enough memory. A slow run shows nothing.
+# Outcomes that contradict a claimed outcome. A run that diverged had enough memory. A run that was too slow contradicts
+# neither claim.
 CONTRARY = {"completed": ("out_of_memory",), "out_of_memory": ("completed", "diverged")}
 
 
@@ -279,7 +298,11 @@ class OutcomeClaim(VariantClaim):
     outcome: Literal["completed", "out_of_memory"]
 
     def judge(self, evidence: Evidence) -> Judgement:
-        """Judge how runs ended. A run that was too slow decides nothing. A run that diverged did not lack memory."""
+        """Judge by the outcomes of the candidate's runs.
+
+        The claim is reproduced if every run has the claimed outcome, and not reproduced if every run has an outcome in
+        `CONTRARY`. Otherwise, the claim is inconclusive.
+        """
         outcomes = Counter(run.outcome for run in self.runs(evidence))
         measured = [
             self.say("measured", candidate=self.candidate, outcome=outcome, count=count)
@@ -298,7 +321,7 @@ MORE = Said("more.tries")
 
 
 def _numerics(evidence: Evidence, part: str) -> Any:
-    """Return a part of what the numerics stage found. Raise `NotTestableError` if the stage was not run."""
+    """Return a part of results/numerics.json. Raise `NotTestableError` if there is no such file."""
     if evidence.numerics is None:
         raise NotTestableError(Said("lack.numerics"), Said("remedy.numerics"))
     return evidence.numerics[part]
@@ -319,16 +342,17 @@ class FactClaim(BaseClaim):
         if any(name not in facts for name in self.quantities):
             raise NotTestableError(Said("lack.fact"), Said("remedy.numerics"))
         measured = facts_said({name: facts[name] for name in self.quantities})
-        # Facts about range are texts, such as "inf": JSON has no infinity.
+        # Compare texts: JSON has no infinity, so an infinite fact is stored as "inf".
         if any(str(facts[name]) != str(value) for name, value in self.quantities.items()):
             return self.judgement("not reproduced", self.say("misses"), measured)
         return self.judgement("reproduced", self.say("holds"), measured)
 
 
 class TrialClaim(BaseClaim):
-    """Claim that an optimizer trains with more than half of the seeds, or fails with more than half.
+    """Claim that an optimizer trains with most seeds (`trains`), or fails with most seeds.
 
-    With `margin_pp`, the claim is that it trains as well as in float32, within that many percentage points.
+    A threshold of 50 % divides the two claims. With `margin_pp`, the claim is instead that the mean accuracy is the
+    same as in float32, within a margin of that many percentage points.
     """
 
     kind: Literal["trial"]
@@ -356,7 +380,7 @@ class TrialClaim(BaseClaim):
         return self.by_threshold(threshold, share.mapped(_percent), measured, MORE, MORE)
 
     def _by_margin(self, trial: Mapping[str, Any], measured: list[Said], margin_pp: float) -> Judgement:
-        """Judge by the equivalence test over seeds."""
+        """Judge by the equivalence test of the accuracies against those in float32, paired by seed."""
         differences = 100 * (np.array(trial["accuracies"]) - trial["float32_accuracies"])
         contrast = paired(differences, 100 / NUM_SCORED)
         found = p_values(contrast, margin_pp)
@@ -370,7 +394,10 @@ class TrialClaim(BaseClaim):
 
 
 class SampleClaim(ThresholdClaim):
-    """Claim that the mean of a numerics experiment, or a counted fact, is at least or at most a threshold."""
+    """Claim that the mean over the tries of a numerics experiment, or a fact, is at least or at most a threshold.
+
+    `sample` names the experiment or the fact.
+    """
 
     kind: Literal["sample"]
     sample: str
@@ -407,7 +434,8 @@ class SampleClaim(ThresholdClaim):
         if len(values) == 1 or len(set(values)) > 1:
             lack = self.say("no_interval", num_tries=len(values))
             return self.by_threshold(self.threshold, mean(values), measured, lack, MORE)
-        # All tries agree, so their mean's interval has no width. The lower bound on the share that agrees decides.
+        # All tries gave the same value, so the interval of their mean has no width. The claim is decided only if the
+        # lower bound on the share of tries with this value is above a half.
         holds, share = self.threshold.holds(values[0]), proportion(len(values), len(values)).low or 0.0
         numbers = {"num_tries": len(values), "value": values[0], "holds": holds, "share": share}
         reason = self.say("all_alike", **numbers, **self.threshold._asdict())
@@ -417,7 +445,7 @@ class SampleClaim(ThresholdClaim):
 
 
 class UntestedClaim(BaseClaim):
-    """Hold a claim that no study here tests, the reason, and what would make it testable."""
+    """Hold a claim that this project does not test, with the reason and the condition for a test."""
 
     kind: Literal["untested"]
     reason: str

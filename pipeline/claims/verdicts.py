@@ -1,4 +1,4 @@
-"""Read the results of a study, and judge claims by them, if this machine and this study can test the claims."""
+"""Read the results of a study, and give every claim a verdict, such as "not testable here" on other hardware."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,32 +32,36 @@ REMEDY = "Make it with: dvc repro numerics"
 
 
 class Verdicts(Untrusted):
-    """Hold the content of `verdicts.json`: claims first, then findings, in the order of `claims.yaml`."""
+    """Hold the content of `verdicts.json`: judgements of claims, then of findings, in the order of `claims.yaml`."""
 
     schema_version: Literal[4] = 4
     judgements: list[Judgement]
 
 
 def judge_results(root: Path = Path()) -> None:
-    """Judge each claim and finding under `root` by the results there, and write `verdicts.json`.
+    """Judge each claim and finding of `claims.yaml` by the results under `root`, and write `verdicts.json`.
 
     Raises:
-        InputError: a file is missing or damaged, or belongs to another study.
+        InputError: `claims.yaml`, `params.yaml` or a table of results is missing; or a file is damaged or belongs to
+            another study.
     """
     verdicts = Verdicts(judgements=judge_claims(load_claims(root / "claims.yaml"), read_evidence(root)))
     (root / VERDICTS).write_text(verdicts.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 def read_verdicts(root: Path = Path()) -> list[Judgement]:
-    """Return the verdicts in `verdicts.json` under `root`."""
+    """Return the verdicts in `verdicts.json` under `root`. Raise `InputError` if the file is missing or damaged."""
     return read_json(Verdicts, root / VERDICTS, "Make it with: dvc repro judge").judgements
 
 
 def read_evidence(root: Path = Path()) -> Evidence:
-    """Return the evidence under `root`, with `variants` left empty.
+    """Return the results under `root` as evidence, with `variants` left empty.
+
+    Measured values of the numerics are left out if the numerics were made on a kind of hardware that neither runs nor
+    speed measurements used.
 
     Raises:
-        InputError: a file is missing or damaged, or belongs to another study.
+        InputError: `params.yaml` or a table of results is missing; or a file is damaged or belongs to another study.
     """
     study = study_as_made(root)
     tables, numerics = read_tables(study, root), read_numerics(study, root)
@@ -68,7 +72,11 @@ def read_evidence(root: Path = Path()) -> Evidence:
 
 
 def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any] | None:
-    """Return the content of results/numerics.json for `study`, or None if there is no such file."""
+    """Return the content of results/numerics.json under `root`, or None if there is no such file.
+
+    Raises:
+        InputError: the file is damaged, or belongs to a study other than `study`.
+    """
     path = root / NUMERICS
     if not path.exists():
         return None
@@ -80,13 +88,16 @@ def read_numerics(study: Study, root: Path = Path()) -> dict[str, Any] | None:
 
 
 def without_measured(numerics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `numerics` without the values measured on a device, because the runs used another kind of device."""
+    """Return `numerics` without the values that were measured on a device."""
     facts = {name: value for name, value in numerics["facts"].items() if not is_measured(name)}
     return {**numerics, "facts": facts, "samples": {}, "gradients": {}, "trials": []}
 
 
 def judge_claims(claims: Claims, evidence: Evidence) -> list[Judgement]:
-    """Return a verdict for each claim, then an answer for each finding, in their order."""
+    """Return the judgements of all claims, with verdicts, then those of all findings, with answers.
+
+    The order is that of claims.yaml.
+    """
     evidence = evidence._replace(variants=claims.variants)
     verdicts = [_judge(claim, evidence) for claim in claims.claims]
     findings = [_judge(claim, evidence) for claim in claims.findings]
@@ -95,9 +106,10 @@ def judge_claims(claims: Claims, evidence: Evidence) -> list[Judgement]:
 
 
 def _judge(claim: Claim, evidence: Evidence) -> Judgement:
-    """Judge a claim. A study can't decide the claim if its hardware or its recipe differs from the claim's.
+    """Judge a claim, and check that the study has the hardware and the recipe of the claim.
 
-    Measured values are reported even then. Counted evidence depends on neither hardware nor recipe.
+    If the hardware or the recipe differs, the study does not decide the claim, but the judgement still reports the
+    measured values. A counted claim (`is_counted`) depends on neither hardware nor recipe.
     """
     if isinstance(claim, UntestedClaim):
         return claim.judge(evidence)
@@ -127,13 +139,16 @@ def _judge(claim: Claim, evidence: Evidence) -> Judgement:
 
 
 def recipe_differences(claim: Claim, recipe: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the settings in which `recipe` differs from the claim's: by key path, its value and the claim's."""
+    """Return the settings in which `recipe` differs from the claim's recipe, by key path.
+
+    Each setting is a list of two values: the value in `recipe`, then the claim's value.
+    """
     pairs = {path: [_at(recipe, path), theirs] for path, theirs in claim.needs.recipe.items()}
     return {path: pair for path, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _at(recipe: Any, path: str) -> Any:
-    """Return the value at a key path; None if the recipe has no such key."""
+    """Return the value at a key path such as `optimizer.name`, or None if the recipe has no such key."""
     for part in path.split("."):
         recipe = recipe.get(part) if isinstance(recipe, dict) else None
     return recipe
@@ -142,18 +157,22 @@ def _at(recipe: Any, path: str) -> Any:
 def _deciding_study(
     claim: Claim, evidence: Evidence, is_elsewhere: bool, remedy: Said | None, differences: Mapping[str, Any]
 ) -> Said:
-    """Say which study would decide the claim: a profile, this study with additions, or this study on other hardware.
+    """Return a sentence on the study that would decide the claim.
+
+    The sentence names a profile, a study with the claim's recipe, an addition to this study, or other hardware.
 
     Args:
-        remedy: how to supply what this study lacks, if anything.
-        differences: between the study's recipe and the claim's.
+        is_elsewhere: the claim is about other hardware than the study's.
+        remedy: the sentence on the addition that this study needs, or None if nothing is missing.
+        differences: the settings in which the study's recipe differs from the claim's recipe.
     """
     if is_elsewhere and not remedy and isinstance(claim, PairClaim) and claim.baseline == DEFAULT:
         names = {"benchmark": claim.benchmark, "variant": TF32}
         remedy = Said("remedy.variant", names) if study_lacks(evidence.study, *names.values()) else None
     if (remedy or differences) and claim.needs.profile:
         meant = evidence.variants.get(getattr(claim, "candidate", ""))
-        by_xla = {"profile": claim.needs.profile, "xla": bool(meant and meant.xla)}  # a choice only on TensorFlow
+        # Only TensorFlow has a choice: JAX always compiles with XLA.
+        by_xla = {"profile": claim.needs.profile, "xla": bool(meant and meant.xla)}
         return Said("remedy.profile", claim.needs.limits | by_xla)
     needed = claim.needs.limits | {"is_elsewhere": is_elsewhere}
     if differences:
