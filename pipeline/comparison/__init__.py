@@ -1,1 +1,1 @@
-"""Compare the finished runs: read their records, pair them by seed, and write two tables."""
+"""Compare finished runs: read their records, pair the runs by seed, and write tables of runs and pairs."""

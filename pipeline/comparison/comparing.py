@@ -1,4 +1,4 @@
-"""Turn the runs and blocks in a folder into the tables of the study: one row per run, one row per pair."""
+"""Turn the runs and speed measurements of a study into tables: one row per run, and one row per pair of variants."""
 
 import json
 from collections.abc import Collection, Hashable, Mapping
@@ -44,13 +44,14 @@ from pipeline.study.policies import POLICIES
 from pipeline.study.schema import RunKey, Study
 from pipeline.study.variant import DEFAULT_POLICY, MIXED
 
-NUM_WARMUP_EPOCHS = 1  # of a process: they trace, compile and tune
-# Decimal places. Each quantity has its own file, because DVC shows one row per file and a terminal has 80 columns.
+NUM_WARMUP_EPOCHS = 1  # of each process, in which the engine traces, compiles and tunes
+# The decimal places of each metric. Each metric has its own file, because DVC shows one row per file, and a row of all
+# metrics would not fit into the 80 columns of a terminal.
 METRICS = {"difference_pp": 3, "speedup": 4, "candidate_accuracy": 5, "candidate_epoch_seconds": 4}
 
 
 class Measured(NamedTuple):
-    """Hold the speeds of a benchmark, and where they were measured."""
+    """Hold the speeds of a benchmark, and the environment in which the last launch measured them."""
 
     speeds: Speeds
     environment: Mapping[str, Any]
@@ -64,14 +65,15 @@ class Measured(NamedTuple):
 def compare_runs(root: Path = Path(), without: Collection[RunKey] = (), without_speed: Collection[str] = ()) -> Tables:
     """Compare the runs and the speeds of the study under `root`. Write the results there, and return the tables.
 
-    Cells are empty if nothing was run or measured for them.
+    A cell is empty if its value is unknown.
 
     Args:
-        without: runs that are left out.
-        without_speed: benchmarks whose speed is left out.
+        without: runs to leave out.
+        without_speed: benchmarks whose speed measurement is to be left out.
 
     Raises:
-        InputError: nothing was run or measured; or a file is damaged, contradicts itself, or does not fit the others.
+        InputError: nothing was run or measured; or a file is missing, damaged, or does not fit the study or the other
+            files.
     """
     study = study_as_made(root)
     runs = read_runs(study, root, without)
@@ -109,10 +111,13 @@ def _read_measured(study: Study, benchmark: str, root: Path) -> Measured:
 
 
 def _check_surroundings(benchmark: str, measured: Measured, runs: Mapping[RunKey, Run], root: Path) -> None:
-    """Check that speed was measured with the packages of the runs, and on a device that made some of them.
+    """Check that speed was measured on a device on which a run was made, and with software with which a run was made.
+
+    The software consists of the engine, the packages and the container image. Without runs, nothing is checked.
 
     Raises:
-        InputError: the surroundings differ; the message names the difference, and says how to measure again.
+        InputError: no run has the same device or software. The message names the difference, and the command that
+            measures again.
     """
     ours = surroundings(measured.environment)
     made = [surroundings(run.record.environment) for run in runs.values()]
@@ -126,13 +131,13 @@ def _check_surroundings(benchmark: str, measured: Measured, runs: Mapping[RunKey
 
 
 def tabulate(study: Study, runs: Mapping[RunKey, Run], measured: Mapping[str, Measured]) -> Tables:
-    """Return a row for each run, and for each pair of variants.
+    """Return the tables, with a row for each run, and a row for each pair of variants.
 
     Args:
         measured: the measured speeds, by benchmark.
 
     Raises:
-        InputError: runs differ in something that the study does not vary, or are not as the study says.
+        InputError: runs can't be compared, or were not made as the study says (`check_comparable`).
     """
     check_comparable(study, {key: run.record for key, run in runs.items()})
     run_rows = [run_row(study, key, run, measured.get(key.benchmark)) for key, run in runs.items()]
@@ -176,7 +181,11 @@ def run_row(study: Study, key: RunKey, run: Run, measured: Measured | None) -> d
 
 
 def _late_skips(run: Run) -> tuple[int | None, int | None]:
-    """Count the steps after the first epoch: those that a dynamic loss scale skipped, and all of them."""
+    """Return the number of skipped steps after the first epoch, and the number of all steps after the first epoch.
+
+    The two numbers are None if the run did not complete, has only one epoch, or has no dynamic loss scale, or if the
+    skipped steps of an epoch are unknown.
+    """
     counts = [epoch.skipped_steps for epoch in run.epochs if epoch.skipped_steps is not None]
     is_known = run.record.planned.loss_scale.mode == "dynamic" and len(counts) == len(run.epochs) > 1
     if not is_known or run.record.outcome != "completed":
@@ -185,7 +194,7 @@ def _late_skips(run: Run) -> tuple[int | None, int | None]:
 
 
 def _timing_fault(study: Study, run: Run, measured: Measured | None) -> str | None:
-    """Return why a run's times don't count: another device, a fault, busy CPUs or runs side by side; else None."""
+    """Return the reason why a run's times don't count, such as "another device" or "busy CPUs", or None."""
     if measured and device_name(run.record.environment) != measured.device:
         return "another device"
     why = "runs side by side" if study.runs_at_once.get(run.record.benchmark, 1) > 1 else "busy CPUs"
@@ -195,7 +204,10 @@ def _timing_fault(study: Study, run: Run, measured: Measured | None) -> str | No
 def _pair_rows(
     study: Study, benchmark: str, runs: Mapping[RunKey, Run], measured: Measured | None
 ) -> list[dict[str, Any]]:
-    """Return one row per pair and, if speed was measured, one for the baseline against its second process."""
+    """Return one row per pair of variants and, if speed was measured, a row that compares the baseline with itself.
+
+    This last row shows the effect of chance on speed: it compares the second process of the baseline with the first.
+    """
     of_variants = {
         name: {
             seed: _result(runs[key])
@@ -237,8 +249,8 @@ def _pair_rows(
 def pairs_of(study: Study, benchmark: str) -> list[tuple[str, str]]:
     """Return (baseline, candidate) for every pair on `benchmark`.
 
-    Pairs with the study's baseline come first. Next come pairs with TF32, the default of a GPU that has it, and then
-    the study's further pairs.
+    Pairs with the study's baseline come first. If the study has a plain variant of TF32, pairs with that variant as the
+    baseline come next. The study's `further_pairs` come last.
     """
     settings, variants = study.comparison, study.variants_of(benchmark)
     pairs = [(settings.baseline, name) for name in variants if name != settings.baseline]
@@ -249,7 +261,7 @@ def pairs_of(study: Study, benchmark: str) -> list[tuple[str, str]]:
 
 
 def _result(run: Run) -> Row:
-    """Return the fields of a run that `set_beside` uses. The field `result` is the test accuracy in [0, 1]."""
+    """Return the fields of a run that `set_beside` uses. `result` is the test accuracy, in [0, 1]."""
     return Row(
         outcome=run.record.outcome,
         result=run.record.scores.test_accuracy,
@@ -261,7 +273,10 @@ def _result(run: Run) -> Row:
 
 
 def _in_points(compared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `set_beside` found, by column of `pairs.csv`, with differences in percentage points."""
+    """Turn a row that `set_beside` returns into fields of a `pairs.csv` row, with differences in percentage points.
+
+    Fields without a column are left out.
+    """
     renamed = {"baseline_mean": "baseline_accuracy", "candidate_mean": "candidate_accuracy"}
     cells = {renamed.get(name, name): value for name, value in compared.items()}
     difference: Estimate = cells.pop("difference")
@@ -271,17 +286,21 @@ def _in_points(compared: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _predictions(study: Study, benchmark: str, variant: str, runs: Mapping[RunKey, Run]) -> dict[int, np.ndarray]:
-    """Return the predicted classes (num_test_examples,) of a variant's completed runs, by seed."""
+    """Return the predicted classes, integer (num_test_examples,), of each completed run of a variant, by seed."""
     keys = [RunKey(benchmark, variant, seed) for seed in study.seeds_of(benchmark, variant)]
     return {key.seed: runs[key].predicted for key in keys if key in runs and len(runs[key].predicted)}
 
 
 def changed_shares(theirs: Mapping[int, np.ndarray], ours: Mapping[int, np.ndarray]) -> dict[str, Any]:
-    """Return the share of predictions that the candidate changes, and the share that another seed changes.
+    """Return the shares of test predictions that differ between baseline and candidate, and between baseline seeds.
+
+    Baseline and candidate are compared at equal seeds: the mean, smallest and largest share are returned. For the
+    baseline's own seeds, the mean over all pairs of seeds is returned. If one of the two comparisons is impossible, the
+    result is empty.
 
     Args:
-        theirs: predicted classes, integer (num_test_examples,), of the baseline's runs, by seed.
-        ours: those of the candidate.
+        theirs: the predicted classes of the baseline's runs, by seed: integer (num_test_examples,) for each run.
+        ours: the predicted classes of the candidate's runs, in the same form.
     """
     changed = [float((theirs[seed] != ours[seed]).mean()) for seed in theirs.keys() & ours.keys()]
     by_seed = [float((one != other).mean()) for one, other in combinations(theirs.values(), 2)]
@@ -292,10 +311,11 @@ def changed_shares(theirs: Mapping[int, np.ndarray], ours: Mapping[int, np.ndarr
 
 
 def _family(study: Study, baseline: str, candidate: str) -> Hashable:
-    """Return a key for the question that a pair answers, so that Holm's method adjusts over pairs with the same key.
+    """Return the key of the pair's family. Holm's method adjusts p-values over the pairs with the same key.
 
-    The key holds the baseline, whether the candidate changes only policy and batch, and whether it keeps float32
-    variables. TF32, the default of a GPU, does not count as such a change. A control has its own key.
+    Pairs of a family have the same baseline. Their candidates agree in two properties: each is, or is not, a plain
+    variant (`Variant.is_plain`) of a policy other than TF32; and each keeps, or does not keep, float32 variables. A
+    pair whose candidate is a control (`must_differ`) is a family of its own.
     """
     if candidate in study.comparison.must_differ:
         return baseline, candidate
@@ -305,7 +325,10 @@ def _family(study: Study, baseline: str, candidate: str) -> Hashable:
 
 
 def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, measured: Measured) -> dict[str, Any]:
-    """Return the speed cells of a pair. If one process timed both variants, there is no speedup."""
+    """Return the fields of a pair's row that concern speed and memory.
+
+    Two variants that differ only in learning rate or epochs share one timing. Such a pair has no ratios.
+    """
     speeds, blocks, recipe = measured.speeds, measured.speeds.blocks, study.benchmarks[benchmark]
     cells: dict[str, Any] = {
         "num_launches": len(speeds.num_turns),
@@ -331,7 +354,7 @@ def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, me
     spread, sitting = recipe.sitting_spread, speeds.speedup(baseline, candidate)
     speedup = on_another_day(speeds.log_speedup(baseline, candidate), spread)
     return cells | {
-        "speedup": sitting if candidate == REPEAT else speedup,  # the same variant differs only by chance
+        "speedup": sitting if candidate == REPEAT else speedup,  # REPEAT differs from the baseline only by chance
         "sitting": sitting,
         "epoch_speedup": on_another_day(speeds.log_speedup(baseline, candidate, whole_epochs=True), spread),
         "memory_ratio": speeds.memory_ratio(baseline, candidate),
@@ -339,9 +362,10 @@ def _speed_cells(study: Study, benchmark: str, baseline: str, candidate: str, me
 
 
 def summarise(study: Study, tables: Tables) -> dict[str, dict[str, float]]:
-    """Return the metrics by quantity and benchmark. Leave out unknown values, because DVC can't subtract them.
+    """Return DVC's metrics by quantity and benchmark, without unknown values, which DVC can't subtract.
 
-    The metrics come from the pair of the baseline and the first mixed policy at the same batch.
+    The metrics come from one pair per benchmark: the study's baseline, and a plain variant of a mixed policy at the
+    baseline's batch size. If several such pairs were compared, the order of `MIXED` decides.
     """
     numbers: dict[str, dict[str, float]] = {name: {} for name in METRICS}
     for benchmark in study.benchmarks:

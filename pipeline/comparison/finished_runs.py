@@ -1,6 +1,6 @@
-"""Read the files of finished runs and speed measurements, and check that they agree.
+"""Read the files of finished runs and speed measurements, and check that the files agree.
 
-Also check that runs differ only in what the study varies, so that they can be compared.
+Also check that the runs can be compared: they may differ only in settings that the study varies.
 """
 
 import io
@@ -24,7 +24,10 @@ from pipeline.study.schema import RunKey, Study
 
 
 class Run(NamedTuple):
-    """Hold what a finished run recorded. `predicted`, integer (num_test_examples,), is empty if the run failed."""
+    """Hold the record, the epochs and the predicted classes of a finished run.
+
+    `predicted` is integer (num_test_examples,), or empty if the run did not complete.
+    """
 
     record: RunRecord
     epochs: Sequence[EpochRecord]
@@ -34,7 +37,8 @@ class Run(NamedTuple):
 def read_runs(study: Study, root: Path = Path(), without: Collection[RunKey] = ()) -> dict[RunKey, Run]:
     """Return the finished runs of the study under `root`, except those in `without`.
 
-    Raise `InputError` if files are damaged or disagree.
+    Raises:
+        InputError: a file of a run is missing or damaged, or contradicts another file.
     """
     labels: dict[str, np.ndarray] = {}
     found = {}
@@ -46,7 +50,11 @@ def read_runs(study: Study, root: Path = Path(), without: Collection[RunKey] = (
 
 
 def read_record(key: RunKey, root: Path = Path()) -> RunRecord:
-    """Return the record of a finished run. Raise `InputError`, with a remedy, if the record is missing or damaged."""
+    """Return the record of a finished run.
+
+    Raises:
+        InputError: the record is missing, damaged, or that of another run. The message says how to make the run again.
+    """
     path = root / key.directory / "record.json"
     record = untrusted.read_json(RunRecord, path, _remedy(key))
     if record.key != key:
@@ -57,7 +65,8 @@ def read_record(key: RunKey, root: Path = Path()) -> RunRecord:
 def read_epochs(record: RunRecord, root: Path = Path()) -> list[EpochRecord]:
     """Return the epochs of a finished run, in order.
 
-    If the epochs can't be read or contradict the record, raise an `InputError` that says how to make the run again.
+    Raises:
+        InputError: the epochs can't be read or contradict the record. The message says how to make the run again.
     """
     path = root / record.key.directory / "epochs.csv"
     epochs = untrusted.read_rows(EpochRecord, path, _remedy(record.key))
@@ -69,10 +78,13 @@ def read_epochs(record: RunRecord, root: Path = Path()) -> list[EpochRecord]:
 def read_predictions(
     record: RunRecord, root: Path = Path(), labels_by_benchmark: dict[str, np.ndarray] | None = None
 ) -> np.ndarray:
-    """Return the classes that a finished run predicts, integer (num_test_examples,), or an empty array if it failed.
+    """Return the classes that a finished run predicts, integer (num_test_examples,).
+
+    The array is empty if the run did not complete.
 
     Args:
-        labels_by_benchmark: the labels of runs that were read before; the labels of a new benchmark are added.
+        labels_by_benchmark: the labels by benchmark, from runs that were read earlier. The labels of a new benchmark
+            are added to the dictionary.
 
     Raises:
         InputError: the predictions can't be read or contradict the record's accuracy, or the labels differ from those
@@ -88,7 +100,7 @@ def read_predictions(
 
 
 def _read_integers(path: Path, names: tuple[str, ...], remedy: str) -> dict[str, np.ndarray]:
-    """Return the named arrays of an npz file, each of integers (N,)."""
+    """Return the arrays `names` of an npz file, each integer (N,). Raise `InputError` if the file has another form."""
     contents = read_zip(path, remedy)
     if contents.keys() != {f"{name}.npy" for name in names}:
         raise damaged(path, f"it must hold exactly {' and '.join(names)}", remedy)
@@ -122,7 +134,12 @@ def _remedy(key: RunKey) -> str:
 
 
 def read_speeds(study: Study, benchmark: str, root: Path = Path()) -> Speeds:
-    """Return the speeds of the variants of `benchmark`. Raise `InputError`, with a remedy, if blocks are damaged."""
+    """Return the speeds of the variants of `benchmark`.
+
+    Raises:
+        InputError: `blocks.csv` is missing or damaged, or does not fit the study. The message says how to measure
+            again.
+    """
     path, remedy = root / SPEED / benchmark / "blocks.csv", remedy_of_speed(benchmark)
     blocks = untrusted.read_rows(PlacedBlock, path, remedy, may_lack={"kernel_seconds"})
     for contradiction in _contradictions_of_blocks(study, benchmark, blocks):
@@ -131,7 +148,11 @@ def read_speeds(study: Study, benchmark: str, root: Path = Path()) -> Speeds:
 
 
 def read_circumstances(benchmark: str, root: Path = Path()) -> Circumstances:
-    """Return where and how the speed of `benchmark` was measured. Raise `InputError` as `read_speeds` does."""
+    """Return the circumstances in which the speed of `benchmark` was measured.
+
+    Raises:
+        InputError: `measurement.json` is missing or damaged. The message says how to measure again.
+    """
     path = root / SPEED / benchmark / "measurement.json"
     return untrusted.read_json(Circumstances, path, remedy_of_speed(benchmark))
 
@@ -162,12 +183,13 @@ def remedy_of_speed(benchmark: str) -> str:
 def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
     """Check that every finished run was made as the study says, and can be compared with the others.
 
-    All runs must share the engine, its packages, the container image and the kind of memory measured. Runs of one seed
-    must share the device, its driver and the environment variables; other seeds may run elsewhere. Runs of one
-    benchmark must share the data, and those with the same seed must also share the initial weights.
+    All runs must share the engine, the packages, the container image and the kind of memory measured. Runs of one seed
+    must share the device, the driver and the environment variables. Runs of one benchmark must share the data. Runs of
+    one benchmark with the same seed must also share the initial weights.
 
     Raises:
-        InputError: the message names every fault, its runs, and how to make them again.
+        InputError: a run departs from the study, or runs can't be compared. For each fault, the message names the runs
+            and the remedy.
     """
     chosen = [records[key] for key in study.runs() if key in records]
     faults = [fault for record in chosen for fault in _departures(study, record)]
@@ -181,17 +203,23 @@ def check_comparable(study: Study, records: Mapping[RunKey, RunRecord]) -> None:
 
 
 def _shared(record: RunRecord) -> Iterator[tuple[str, Hashable, str]]:
-    """Yield each property that a run must share, the group that must share it, and the run's value in words."""
+    """Yield each property that a run must share with other runs: its name, a key of these runs, and its value in words.
+
+    The key is None if all runs must share the property. Otherwise, runs with the same key must share the property.
+    """
     for what, value in surroundings(record.environment).items():
         yield what, record.seed if what in ("device", "driver", "environment variables") else None, value
     yield "kind of memory", None, record.memory.peak_kind or "unknown"
     yield "data", record.benchmark, _short(record.data_sha256)
-    if record.initial_weights_sha256:  # a run may end before it has any
+    if record.initial_weights_sha256:  # a run may end before it has weights
         yield "initial weights", (record.benchmark, record.seed), _short(record.initial_weights_sha256)
 
 
 def surroundings(environment: Mapping[str, Any]) -> dict[str, str]:
-    """Describe in words where a run was made, by property. Comparable runs must agree on these properties."""
+    """Describe the device and the software of a run in words, by property.
+
+    `check_comparable` says which runs must agree in these properties.
+    """
     return {
         "device": device_name(environment),
         "driver": environment.get("driver") or "none",
@@ -204,7 +232,7 @@ def surroundings(environment: Mapping[str, Any]) -> dict[str, str]:
 
 
 def device_in_words(environment: Mapping[str, Any]) -> str:
-    """Name the device as `device_name` does. If it is a CPU without 16-bit features, say so."""
+    """Return the name from `device_name`, with a note if the device is a CPU without 16-bit features."""
     features = environment.get("cpu_features")
     has_none = features is not None and not any("16" in each for each in features)
     return device_name(environment) + ", no 16-bit features" * (has_none and not environment.get("accelerators"))
@@ -213,7 +241,7 @@ def device_in_words(environment: Mapping[str, Any]) -> str:
 def _departures(study: Study, record: RunRecord) -> list[str]:
     """Return a message for each setting of a run that differs from the study's plan."""
     found, wanted = record.planned.model_dump(), planned(study, record.key).model_dump()
-    if record.outcome == "too_slow":  # only a run that was stopped depends on the limit
+    if record.outcome == "too_slow":  # the limit affects only the runs that it stopped
         found["max_run_seconds"], wanted["max_run_seconds"] = record.times.max_run_seconds, study.max_run_seconds
     return [
         f"{record.key.directory} has {setting} {_words(found[setting])}, the study says {_words(value)}. "
@@ -236,7 +264,7 @@ def _fault(what: str, by_value: Mapping[str, Sequence[RunKey]]) -> str:
 
 
 def _image(image: Mapping[str, Any] | None) -> str:
-    """Describe the parts of an image that can change results."""
+    """Describe a container image by the parts that can change results; return "none" if there is no image."""
     return f"{image['target']} {_short(image['content_sha256'])} on {image['base']}" if image else "none"
 
 

@@ -1,4 +1,4 @@
-"""Compare candidates' results with a baseline's, one row per pair, for a study or for anyone's table."""
+"""Compare the results of candidates with those of a baseline, for a study or for a user's own table of runs."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -27,9 +27,9 @@ Runs = Mapping[Any, Row]  # the runs of a variant, by seed
 
 
 class Question(NamedTuple):
-    """Ask whether results differ from the baseline's by less than `margin`, in the results' unit.
+    """Ask if a candidate's results differ from the baseline's by less than `margin`, in the unit of the results.
 
-    A one-sided question asks whether results are worse than the baseline's by less than `margin`.
+    A one-sided question ignores gains: it asks if the candidate loses less than `margin`.
     """
 
     margin: float
@@ -38,7 +38,7 @@ class Question(NamedTuple):
 
 
 class Side(NamedTuple):
-    """Hold the runs of a variant by seed, and the seeds (`shared`) whose runs are compared with another variant's."""
+    """Hold the runs of a variant by seed, and the seeds (`shared`) of the runs that are compared."""
 
     runs: Runs
     shared: list[Any]
@@ -50,12 +50,15 @@ class Side(NamedTuple):
 
     @property
     def unit(self) -> float:
-        """Return the step in which the results come: the smallest `unit` of the compared runs, or 0 without any."""
+        """Return the step in which results come: the smallest `unit` of the compared runs, or 0 if there are none."""
         return min((float(self.runs[seed].unit) for seed in self.shared), default=0.0)
 
 
 class Pair(NamedTuple):
-    """Hold a baseline's and a candidate's runs, their contrast, and any `reason` not to trust a test of it."""
+    """Hold the runs of a baseline and of a candidate, and the contrast between their results.
+
+    `reason` is the reason why tests of the contrast can't be trusted, or None.
+    """
 
     baseline: Side
     candidate: Side
@@ -76,16 +79,17 @@ def set_beside(
 ) -> list[dict[str, Any]]:
     """Compare the results of each pair, and return one row per pair, in the results' unit.
 
-    Runs are paired by the seeds that both variants completed. If two variants share fewer than `MIN_SEEDS` seeds, and
-    each has seeds that the other lacks, Welch's test compares them unpaired.
+    Runs are paired by the seeds that both variants completed. If there are fewer than `MIN_SEEDS` such seeds, and each
+    variant has seeds that the other lacks, the runs are compared unpaired, by Welch's test.
 
     Args:
-        runs: by variant and seed. A run has `outcome`, `result` and `unit`, the step in which such results come: one
-            test image, or the last digit. Its `precision`, `final_weights_sha256` and `num_predicted_classes` may be
-            None.
+        runs: by variant and seed. Each run has `outcome`, `result` and `unit`, which is the step in which results come,
+            such as 1 / num_test_examples. The fields `precision`, `final_weights_sha256` and `num_predicted_classes`
+            may be None.
         pairs: (baseline, candidate) of each pair.
-        families: the family of each pair, over which Holm's method adjusts.
-        num_losses: for each pair, how many candidates' losses are bounded together with its own; 0 for no bound.
+        families: a key for each pair. Holm's method adjusts p-values over the pairs with the same key.
+        num_losses: for each pair, the number of candidates whose losses are bounded together, or 0 for no bound.
+        asked: the margin and the direction.
     """
     compared = [_compare(runs[baseline], runs[candidate], asked) for baseline, candidate in pairs]
     sign = -1 if asked.is_lower_better else 1
@@ -105,15 +109,16 @@ def set_beside(
     ]
 
 
-MAX_SHARE_OF_LOSS = 0.5  # of the baseline's mean: a wider margin means nothing. For accuracies, it is MAX_MARGIN_SHARE
+# A margin wider than this share of the baseline's mean means nothing. Accuracies have MAX_MARGIN_SHARE instead.
+MAX_SHARE_OF_LOSS = 0.5
 # Reasons that make any test of the results meaningless.
 NO_TEST = ("identical", "rounded", "one_class", "too_few_seeds")
-MIN_PLANNING_SEEDS = 5
+MIN_PLANNING_SEEDS = 5  # fewer seeds estimate the spread too poorly to plan the number of seeds
 
 
 def _compare(theirs: Runs, ours: Runs, asked: Question) -> Pair:
     baseline, candidate = sides_of(theirs, ours)
-    unit = max(baseline.unit, candidate.unit)  # the coarser side's
+    unit = max(baseline.unit, candidate.unit)  # that of the coarser results
     if baseline.shared == candidate.shared:
         contrast = paired(candidate.results - baseline.results, unit)
     else:
@@ -122,7 +127,11 @@ def _compare(theirs: Runs, ours: Runs, asked: Question) -> Pair:
 
 
 def sides_of(theirs: Runs, ours: Runs) -> tuple[Side, Side]:
-    """Return the runs that `set_beside` compares: those with seeds that both completed, or all completed runs."""
+    """Return the runs that `set_beside` compares: runs with seeds that both variants completed, or all completed runs.
+
+    All completed runs are compared if the two variants share fewer than `MIN_SEEDS` completed seeds, and each has
+    seeds that the other lacks.
+    """
     completed = [[seed for seed, run in runs.items() if run.outcome == "completed"] for runs in (theirs, ours)]
     shared = [seed for seed in completed[0] if seed in completed[1]]
     if len(shared) >= MIN_SEEDS or theirs.keys() <= ours.keys() or ours.keys() <= theirs.keys():
@@ -131,7 +140,7 @@ def sides_of(theirs: Runs, ours: Runs) -> tuple[Side, Side]:
 
 
 def _reason(theirs: Side, ours: Side, asked: Question) -> str | None:
-    """Return a reason not to trust a test of these results, or None."""
+    """Return the reason why tests of these results can't be trusted, or None."""
     a, b = theirs.results, ours.results
     runs = [side.runs[seed] for side in (theirs, ours) for seed in side.shared]
     if max(theirs.unit, ours.unit) > asked.margin:  # such coarse results agree by chance
@@ -151,7 +160,11 @@ def _reason(theirs: Side, ours: Side, asked: Question) -> str | None:
 
 
 def _are_identical(theirs: Side, ours: Side) -> bool:
-    """Tell whether nothing can be tested: all results are equal, or the final weights of two precisions are."""
+    """Return True if the results or the final weights of the two sides are equal, so that nothing can be tested.
+
+    Equal final weights count only if the two sides differ in precision. Equal results count only if each side has at
+    least `MIN_SEEDS` results.
+    """
     a, b = ([side.runs[seed] for seed in side.shared] for side in (theirs, ours))
     if not a or not b:
         return False
@@ -166,7 +179,10 @@ def _are_identical(theirs: Side, ours: Side) -> bool:
 
 
 def _failed_beside(side: Side, other: Side, how: str | None = None) -> int:
-    """Count failed runs (with outcome `how`, if given) whose seed the other variant completed or lacks."""
+    """Count the failed runs of `side` whose seed the other variant completed or lacks.
+
+    If `how` is given, count only runs with that outcome.
+    """
     return sum(
         run.outcome != "completed" and how in (None, run.outcome)
         for seed, run in side.runs.items()
@@ -192,10 +208,11 @@ def _difference(pair: Pair) -> Estimate:
 
 
 def _losses(pair: Pair, gain: Contrast, num_candidates: int, asked: Question) -> dict[str, Any]:
-    """Return the largest loss left possible and, if that is more than the margin, how many seeds would decide.
+    """Return the largest loss that the results leave possible, its p-value, and the number of seeds that would decide.
 
-    Such a number supposes that nothing is lost, so there is none if a loss is shown. Fewer than `MIN_PLANNING_SEEDS`
-    seeds estimate the spread too poorly for a plan.
+    All three are None if `num_candidates` is 0, or if the pair has a `reason` not to trust tests. The number of seeds
+    is given only if the largest loss is not below the margin. The number assumes a true difference of 0. So no number
+    is given if the results show a loss, or if there are fewer than `MIN_PLANNING_SEEDS` seeds.
     """
     found, needed = Loss(), None
     if num_candidates and pair.reason is None:
@@ -209,9 +226,10 @@ def _losses(pair: Pair, gain: Contrast, num_candidates: int, asked: Question) ->
 
 
 def _tests(reason: str | None, adjusted: PValues, num_candidates: int) -> dict[str, Any]:
-    """Return the p-values and the outcome that they give.
+    """Return the adjusted p-values and the outcome that follows from these p-values.
 
-    If there is a `reason` for doubt, only a difference beyond the margin counts.
+    If there is a `reason` for doubt, the outcome is "different" for a difference beyond the margin, and otherwise
+    "inconclusive".
     """
     decided = outcome(adjusted.within, adjusted.differs)
     if reason:

@@ -1,4 +1,4 @@
-"""Define, write and read the two tables of `compare`: one row per run, and one row per pair."""
+"""Define, format and read the tables `runs.csv` (a row per run) and `pairs.csv` (a row per pair of variants)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
@@ -13,8 +13,9 @@ from pipeline.statistics.intervals import Estimate
 from pipeline.study.schema import RunKey, Study
 
 # Columns of `runs.csv`. Accuracies are in [0, 1]. `epoch_seconds` is the median training time of an epoch after the
-# warm-up, `validation_seconds` the median time of a validation. `num_late_skips` counts the steps that a dynamic loss
-# scale skipped, of the `num_late_steps` after the first epoch. `timing_fault` says why the times of a run don't count.
+# warm-up, and `validation_seconds` is the median time of a validation. `num_late_steps` counts the steps after the
+# first epoch, and `num_late_skips` counts the ones that a dynamic loss scale skipped. `timing_fault` gives the reason
+# if the times of a run don't count.
 RUN_COLUMNS = (
     *("benchmark", "variant", "seed", "outcome", "test_accuracy", "validation_accuracy", "test_loss"),
     *("num_test_examples", "initial_weights_sha256", "final_weights_sha256"),
@@ -24,16 +25,16 @@ RUN_COLUMNS = (
     *("other_cpu_share", "timing_fault", "data_source", "kernels"),
     *("device", "device_kind", "compute_capability", "device_memory_bytes", "cpu_features"),
 )
-# Columns of `pairs.csv`. Accuracy is compared over the seeds that both variants completed. `missing_candidate` lists
-# planned seeds without a run. `num_failed_*` counts failed runs whose seed the other variant completed or lacks.
-# Differences are candidate − baseline, in percentage points, with 95 % intervals. p-values are adjusted by Holm's
-# method over `num_candidates` pairs. `reason` says why the tests decide nothing. The candidate loses at most
-# `most_loss_pp`, with 95 % confidence over all candidates that may be recommended. `changed_share` is the mean share of
-# test predictions that the candidate changes with equal seeds; another seed of the baseline changes
-# `changed_by_seed_share`. `speedup` is the baseline's time over the candidate's. Its interval holds for another day;
-# `sitting_*` holds only for this measurement. `epoch_speedup` is the speedup of whole epochs with their validation.
-# `candidate_kernel_share` is the share of the candidate's CPU time that the system's kernel took. `*_fault` says how a
-# process failed in the turns.
+# Columns of `pairs.csv`. `missing_candidate` lists the planned seeds without a run of the candidate. `num_failed_*`
+# counts failed runs whose seed the other variant completed or lacks. Differences are candidate − baseline, in
+# percentage points, with 95 % intervals. Holm's method adjusts p-values over `num_candidates` pairs. `reason` gives the
+# reason if tests can't be trusted. The candidate loses at most `most_loss_pp` percentage points. This bound has 95 %
+# confidence for all recommendable candidates together. `changed_share` is the mean share of test predictions that
+# differ between baseline and candidate at equal seeds. `changed_by_seed_share` is the mean share that differs between
+# two seeds of the baseline. `speedup` is the baseline's time divided by the candidate's time. `speedup_low` and
+# `speedup_high` hold for any day, `sitting_low` and `sitting_high` only for this measurement. `epoch_speedup` is the
+# speedup of whole epochs with their validation. `candidate_kernel_share` is the share of the candidate's CPU time that
+# the operating system's kernel took. `*_fault` is the outcome of a process that failed while speed was measured.
 PAIR_COLUMNS = (
     *("benchmark", "baseline", "candidate"),
     *("num_seeds", "missing_candidate", "num_failed_baseline", "num_failed_candidate"),
@@ -69,17 +70,23 @@ TEXT_COLUMNS = (
 
 
 class Row(SimpleNamespace):
-    """Hold a row of a table, one attribute per column, except for `ESTIMATES`. Unknown cells are None."""
+    """Hold a row of a table, with one attribute per column. Unknown cells are None.
+
+    In a row of `pairs.csv`, each name in `ESTIMATES` is an attribute in place of its three columns.
+    """
 
 
 def pair_row(cells: Mapping[str, Any]) -> Row:
-    """Return a row of `pairs.csv` from its known fields: estimates, and cells of other columns."""
+    """Return a row of `pairs.csv` from its known fields: estimates, and cells of other columns.
+
+    Unknown estimates are empty, and unknown cells are None.
+    """
     blank: dict[str, Any] = {name: None for name in PAIR_COLUMNS if name not in _IN_ESTIMATES}
     return Row(**blank | dict.fromkeys(ESTIMATES, Estimate()) | dict(cells))
 
 
 def pair_cells(row: Row) -> dict[str, Any]:
-    """Return the cells of a row of `pairs.csv`, by column."""
+    """Return the cells of a row from `pair_row`, by column of `pairs.csv`."""
     cells = {name: value for name, value in vars(row).items() if name not in ESTIMATES}
     for name, columns in ESTIMATES.items():
         cells |= zip(columns, astuple(getattr(row, name)), strict=True)
@@ -87,20 +94,20 @@ def pair_cells(row: Row) -> dict[str, Any]:
 
 
 def read_pair(row: Row) -> Row:
-    """Return a row of `pairs.csv` as `pair_row` does, from its cells."""
+    """Return a row with estimates, like `pair_row`, from a row of `pairs.csv` as `read_table` returns it."""
     cells = vars(row)
     estimates = {name: Estimate(*map(cells.get, columns)) for name, columns in ESTIMATES.items()}
     return pair_row({name: cell for name, cell in cells.items() if name not in _IN_ESTIMATES} | estimates)
 
 
 class Tables(NamedTuple):
-    """Hold the rows of both tables."""
+    """Hold the rows of `runs.csv` and the rows of `pairs.csv`."""
 
     runs: Sequence[Row]
     pairs: Sequence[Row]
 
     def runs_of(self, benchmark: str, variant: str | None = None) -> list[Row]:
-        """Return the runs of a benchmark, or of one variant on it."""
+        """Return the runs of a benchmark, or only the runs of one variant on that benchmark."""
         return [row for row in self.runs if row.benchmark == benchmark and variant in (None, row.variant)]
 
     def pair(self, benchmark: str, candidate: str, baseline: str) -> Row | None:
@@ -109,12 +116,12 @@ class Tables(NamedTuple):
         return next((row for row in self.pairs if (row.benchmark, row.candidate, row.baseline) == wanted), None)
 
     def hardware(self) -> list[Hardware]:
-        """Return the distinct hardware on which the study ran and was timed."""
+        """Return the distinct classes of hardware in the tables, those of speed measurements first."""
         return list(dict.fromkeys(hardware_of_row(row) for row in (*self.pairs, *self.runs) if row.device))
 
 
 def hardware_cells(hardware: Hardware, device: str) -> dict[str, Any]:
-    """Return the cells that name the hardware of a row."""
+    """Return the cells that describe the hardware of a row, by column."""
     return {
         "device": device,
         "device_kind": hardware.kind,
@@ -132,18 +139,18 @@ def hardware_of_row(row: Row) -> Hardware:
 
 def table_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     """Return the text of a CSV file. Unknown cells are empty, and numbers have all their digits."""
-    import pandas as pd  # takes a second, and judging a table of runs needs none of it
+    import pandas as pd  # takes a second, which a command without tables of a study need not spend
 
     return str(pd.DataFrame(list(rows), columns=list(columns), dtype=object).to_csv(index=False, lineterminator="\n"))
 
 
 def read_table(path: Path) -> list[Row]:
-    """Return the rows of a CSV file that `compare` wrote. Raise `InputError` if it is missing."""
+    """Return the rows of `runs.csv` or `pairs.csv`, without estimates. Raise `InputError` if the file is missing."""
     if not path.is_file():
         raise InputError(f"{path} is missing. Make it with: dvc repro")
     import pandas as pd
 
-    # pandas's Python parser reads each number as Python does. Its C parser is off in the last digit.
+    # pandas's Python parser reads each number as Python does. The C parser may be off in the last digit.
     how: dict[str, Any] = {"engine": "python", "dtype_backend": "numpy_nullable", "keep_default_na": False}
     how["dtype"] = dict.fromkeys(TEXT_COLUMNS, "string")
     frame = pd.read_csv(path, na_values=[""], **how).astype(object)
@@ -151,7 +158,11 @@ def read_table(path: Path) -> list[Row]:
 
 
 def read_tables(study: Study, root: Path = Path()) -> Tables:
-    """Return the tables under `root`. Raise `InputError` if they are missing, or belong to another study."""
+    """Return the tables under `root`.
+
+    Raises:
+        InputError: a table is missing, or `runs.csv` has a run that `study` does not plan.
+    """
     runs, planned = read_table(root / RUNS), set(study.runs())
     if any(RunKey(row.benchmark, row.variant, row.seed) not in planned for row in runs):
         raise InputError(f"{root / RUNS} belongs to a different study from the one in params.yaml. Run: dvc repro")
