@@ -1,1 +1,1 @@
-"""Judge anyone's table of runs: read its columns, and compare its variants with a baseline as in a study."""
+"""Judge a user's own table of runs: read the table, and compare its variants with a baseline as in a study."""

@@ -1,4 +1,4 @@
-"""Read a CSV file with one run per row, written by hand or exported from an experiment tracker."""
+"""Read a user's runs from a CSV file with one run per row, or from a CSV file per run."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ ENDED_WELL = (
     *("", "finished", "complete", "completed", "success", "succeeded", "done", "terminated", "ok"),
     *("false", "0", "no"),
 )
-YES = ("true", "1", "yes")  # the run has diverged
+YES = ("true", "1", "yes")  # values in a state column that mean that the run diverged
 STATE_COLUMNS = ("diverged", "state", "status", "outcome", "trial_status")
 FAILURE_COLUMNS = ("failed", "crashed", "exit_code", "exitcode", "returncode")  # 0 and false: the run ended well
 SUMMARIES = ("mean", "average", "avg", "median", "std", "stdev", "sd", "min", "max", "best", "sum", "total")
@@ -33,18 +33,19 @@ _REMEDY = "Give a CSV file with a row a run"
 def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]) -> list[Row]:
     """Return the runs of a CSV file, with `variant`, `seed`, `outcome`, `result`, `seconds` and `unit`.
 
-    The file `-` is standard input. A path with `{variant}` and `{seed}` in it stands for one file per run. Of each such
-    file, only the last row with the metric counts.
+    The path `-` stands for standard input. A path that contains `{variant}` and `{seed}` stands for one file per run.
+    The result of such a run is in the last row that has a value of the metric.
 
-    A failed run has no result, even if its row holds one. `unit` is the place value of a result's last digit, without
-    trailing decimal zeros.
+    The `result` of a failed run is None, even if the row has a number. `unit` is the place value of the last digit of
+    the result. Zeros at the end of the decimals do not count: the unit of 91.30 is 0.1.
 
     Args:
-        metric: the column with the results.
-        columns: the file's own names for `variant`, `seed`, `seconds` and `diverged`, if they differ.
+        metric: the name of the column with the results.
+        baseline: the variant with which the others are compared.
+        columns: the file's names for `variant`, `seed`, `seconds` and `diverged`, where they differ from these words.
 
     Raises:
-        InputError: the message names up to `MAX_FAULTS` faults, by line and column.
+        InputError: the file is missing or is no valid table of runs. The message lists up to `MAX_FAULTS` faults.
     """
     header, lines = _last_rows(path, metric) if "{variant}" in str(path) else _lines(path)
     called = {name: columns.get(name, name) for name in COLUMNS} | {"result": metric}
@@ -84,7 +85,11 @@ def read_runs(path: Path, metric: str, baseline: str, columns: Mapping[str, str]
 
 
 def _lines(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Return the column names, and the number and cells of each later line that is not empty."""
+    """Return the column names, and the line number and the cells of each later line that is not empty.
+
+    Raises:
+        InputError: the file is missing, too large, or not CSV in UTF-8.
+    """
     try:
         content = sys.stdin.buffer.read() if path == STANDARD_INPUT else read_bytes(path, _REMEDY)
         text = content.decode("utf-8-sig")
@@ -100,16 +105,23 @@ def _lines(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
 
 
 def _last_rows(pattern: Path, metric: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Return a header, and a line for each file that fits `pattern`, such as runs/{variant}-{seed}/metrics.csv.
+    """Return one table, like `_lines`, from all files that fit `pattern`, such as runs/{variant}-{seed}/metrics.csv.
 
-    A file in which no row has the metric belongs to a run that failed.
+    The table has a row for each file, with the variant, the seed and the last value of `metric`. If a file has no value
+    of `metric`, the cell is empty, and the run counts as failed.
+
+    Raises:
+        InputError: no file fits, a file can't be read, or a file has no column `metric`.
     """
     if not all(part in str(pattern) for part in ("{variant}", "{seed}")):
         raise InputError(f"--glob: the path must have {{variant}} and {{seed}} in it. Received: {pattern}")
     seen: set[str] = set()
 
     def part(match: re.Match[str]) -> str:
-        """Return the pattern of a name in braces, which has the same value wherever it stands, or of a star."""
+        """Return the regular expression for a name in braces or for a star.
+
+        A name in braces stands for the same text wherever the name occurs in the path.
+        """
         name = match[1]
         if not name or name in seen:
             return f"(?P={name})" if name else "[^/]*"
@@ -134,7 +146,7 @@ def _last_rows(pattern: Path, metric: str) -> tuple[list[str], list[tuple[int, l
 
 
 def _is_history(rows: Sequence[Mapping[str, str]], called: Mapping[str, str], step: str) -> bool:
-    """Tell whether most runs have several rows, with different values in the column `step`."""
+    """Return True if more than half of the runs have several rows, with different values in the column `step`."""
     steps: dict[tuple[str | None, str | None], set[str | None]] = {}
     for row in rows:
         steps.setdefault((row.get(called["variant"]), row.get(called["seed"])), set()).add(row.get(step))
@@ -163,7 +175,7 @@ def _number(cell: str) -> float | None:
 def _run(row: Mapping[str, str], called: Mapping[str, str], states: Sequence[str]) -> Row:
     cell = row[called["result"]].lower()
     result, seconds = _number(cell), _number(row.get(called["seconds"], ""))
-    # pandas writes 1.0 for True if another row has no value.
+    # pandas writes 1.0 for True if the column has an empty cell.
     words = {name: row[name].removeprefix("TrialState.").removesuffix(".0").casefold() for name in states}
     failed = next((name for name, word in words.items() if word not in ENDED_WELL), None)
     if failed and failed.casefold() in FAILURE_COLUMNS:
@@ -179,7 +191,7 @@ def _run(row: Mapping[str, str], called: Mapping[str, str], states: Sequence[str
     decimals = digits.partition(".")[2].rstrip("0")
     return Row(
         variant=row[called["variant"]],
-        seed=re.sub(r"\.0+$", "", row[called["seed"]]),  # pandas writes 1.0 if another row has no seed
+        seed=re.sub(r"\.0+$", "", row[called["seed"]]),  # pandas writes 1.0 for 1 if a seed is missing
         outcome=outcome,
         result=result if is_completed else None,
         seconds=seconds if is_completed and seconds and 0 < seconds < math.inf else None,
@@ -191,7 +203,7 @@ def _run(row: Mapping[str, str], called: Mapping[str, str], states: Sequence[str
 
 
 def _faults_together(runs: Mapping[int, Row], called: Mapping[str, str], baseline: str) -> Iterator[str]:
-    """Yield faults that show only when all runs are read: no baseline, nothing to compare, or repeated seeds."""
+    """Yield the faults that are found only once all rows are read: no baseline, no other variant, or repeated seeds."""
     variants = list(dict.fromkeys(run.variant for run in runs.values()))
     if baseline not in variants:
         yield f"there is no variant {baseline}, the baseline; the table has {', '.join(variants) or 'no row'}"

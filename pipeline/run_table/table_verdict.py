@@ -1,4 +1,4 @@
-"""Judge a table of runs by the rules for studies, and show the verdict: sentences, a table, and a page in one file."""
+"""Judge a user's table of runs by the rules for studies, and present the verdict as sentences, a table and a page."""
 
 import math
 from collections import Counter
@@ -19,9 +19,9 @@ from pipeline.words.sentences import Said, sentence
 class Judged(NamedTuple):
     """Hold the verdict on a table.
 
-    `rows` has one row per variant, the baseline first. Each row counts the variant's runs and failures, and has the
-    mean result. A candidate's row also has what `set_beside` returns, in the metric's unit, and the speedup from the
-    runs' own seconds.
+    `rows` has one row per variant, the baseline first. Each row has the variant's number of runs, the number of
+    failures by outcome, and the mean result. The row of a candidate also has the speedup, and the fields that
+    `set_beside` returns, in the metric's unit.
     """
 
     metric: str
@@ -41,7 +41,7 @@ class Judged(NamedTuple):
 
 
 def judge_table(runs: Sequence[Row], metric: str, baseline: str, asked: Question) -> Judged:
-    """Compare each variant with the baseline. Holm's method adjusts the p-values over all variants."""
+    """Compare each candidate with the baseline. Holm's method adjusts the p-values over all candidates."""
     variants: dict[str, dict[Any, Row]] = {}
     for place, run in enumerate(runs):
         # A failed run counts as a failure even if its seed was run again and completed.
@@ -69,7 +69,7 @@ def _of_variant(name: str, runs: Mapping[str, Row]) -> dict[str, Any]:
 
 
 def _speedup(theirs: Side, ours: Side) -> Estimate:
-    """Return the candidate's speedup, from the runs' own seconds."""
+    """Return the candidate's speedup over the baseline, from the seconds that the user's table gives for each run."""
     if theirs.shared == ours.shared:
         both = [(theirs.runs[seed].seconds, ours.runs[seed].seconds) for seed in theirs.shared]
         logarithms = paired([math.log(a / b) for a, b in both if a and b])
@@ -87,7 +87,7 @@ def question(judged: Judged) -> Said:
 
 
 def said_of(judged: Judged, row: Mapping[str, Any]) -> list[Said]:
-    """Say what the runs of a candidate show, and what would change the answer."""
+    """Return the sentences on a candidate: the verdict, the possible loss, the paired seeds, and the missing seeds."""
     numbers = {"baseline": judged.baseline, **judged.asked._asdict(), **row}
     outcome = "beyond" if is_beyond(row["p_beyond_margin"]) and not row["reason"] else row["outcome"]
     found = [Said(f"table.{outcome.replace(' ', '_')}", numbers)]
@@ -106,7 +106,7 @@ def said_of(judged: Judged, row: Mapping[str, Any]) -> list[Said]:
 
 
 def _gain(judged: Judged, row: Mapping[str, Any]) -> Estimate:
-    """Return the difference with its sign reversed if lower is better, so that a loss is negative."""
+    """Return the difference between candidate and baseline, with a sign that makes a loss negative."""
     difference: Estimate = row["difference"]
     if not judged.asked.is_lower_better or not difference.has_interval:
         return difference
@@ -115,7 +115,7 @@ def _gain(judged: Judged, row: Mapping[str, Any]) -> Estimate:
 
 
 def failures_said(judged: Judged) -> list[Said]:
-    """Say how many runs of each variant failed, and how."""
+    """Return, for each variant with failed runs, a sentence on the number of these runs and their outcomes."""
     found = []
     for row in judged.rows:
         if row["failures"]:
@@ -130,7 +130,10 @@ def outcome_name(judged: Judged, row: Mapping[str, Any]) -> Said:
 
 
 def cells(judged: Judged) -> tuple[list[str], list[list[str]]]:
-    """Return the columns of the table and one row per variant. The margin determines the number of decimals."""
+    """Return the column names of the table, and the cells of one row per variant.
+
+    The margin determines the number of decimals.
+    """
     places = max(0, 2 - math.ceil(math.log10(judged.asked.margin)))
     has_speed = any(row["speedup"].value is not None for row in judged.candidates)
     rows = []
@@ -146,12 +149,12 @@ def cells(judged: Judged) -> tuple[list[str], list[list[str]]]:
 
 
 def in_cell(estimate: Estimate, how: str, unit: str = "") -> str:
-    """Write a value and its interval, as in "−0.12 [−0.40, +0.16]"."""
+    """Write a value and its interval, as in "−0.12 [−0.40, +0.16]", or "unknown" if there is no value."""
     return "unknown" if estimate.value is None else f"{decimals(estimate.value, how)}{unit} {interval(estimate, how)}"
 
 
 def page(judged: Judged, name: str) -> str:
-    """Return one HTML file that loads no other file. `name` is the table's file name."""
+    """Return the text of an HTML page that loads no other file. `name` is the file name of the user's table."""
     columns, rows = cells(judged)
     return (
         page_environment()
