@@ -1,1 +1,1 @@
-"""Turn findings into words: every sentence, with numbers and names as people write them."""
+"""Write results in words: sentences, and the numbers, names and lists in them."""

@@ -12,9 +12,9 @@ _SIGNED_ZERO = re.compile(r"[-+](0(?:\.0+)?)(?![\d.])")
 
 
 def number(value: Any) -> str:
-    """Format a number, or text that holds one, as in "65,536", "infinite" or "1.00 × 10⁻¹⁰".
+    """Format a number, or the text of a number, as in "65,536", "infinite" or "1.00 × 10⁻¹⁰".
 
-    None becomes "not set", True "on" and False "off". Other text is returned unchanged.
+    None becomes "not set", True becomes "on", and False becomes "off". Other text is returned unchanged.
     """
     if value is None or isinstance(value, bool):
         return {None: "not set", True: "on", False: "off"}[value]
@@ -32,18 +32,21 @@ def number(value: Any) -> str:
 
 
 def span(values: Sequence[float]) -> str:
-    """Format the smallest and the largest value, as in "3 to 5", or one value if the two are equal."""
+    """Format the smallest and the largest value, as in "3 to 5", or a single number if the two are equal."""
     return " to ".join(number(value) for value in dict.fromkeys((min(values), max(values))))
 
 
 def decimals(value: float, how: str) -> str:
-    """Format `value` as `how` says, or with `digits` if `how` is "digits". A value that rounds to zero has no sign."""
+    """Format `value` with the format specification `how`, such as ".2f", or with `digits` if `how` is "digits".
+
+    A value that rounds to zero gets no sign.
+    """
     text = digits(value) if how == "digits" else f"{value:{how}}"
     return _SIGNED_ZERO.sub(r"\1", text).replace("-", "−")
 
 
 def percent(share: float, how: str = ".0f") -> str:
-    """Write a share between 0 and 1 as a percentage in the format `how`, as in "62 %"."""
+    """Write a share between 0 and 1 as a percentage, as in "62 %", with the format specification `how`."""
     return f"{decimals(100 * share, how)} %"
 
 
@@ -71,10 +74,13 @@ def bound(value: float) -> str:
 
 
 def interval(estimate: Any, how: str, factor: float = 1.0) -> str:
-    """Write the ends of an interval, times `factor`, in the format `how`, as in "[−0.40, +0.16]".
+    """Write the ends of an interval, multiplied by `factor`, as in "[−0.40, +0.16]".
+
+    If an end is unknown, return `NO_INTERVAL`.
 
     Args:
         estimate: an object or a mapping with `low` and `high`, which may be None.
+        how: the format specification of the ends, as for `decimals`.
     """
     fields = estimate if isinstance(estimate, Mapping) else vars(estimate)
     low, high = fields["low"], fields["high"]
@@ -84,7 +90,10 @@ def interval(estimate: Any, how: str, factor: float = 1.0) -> str:
 
 
 def mean_and_spread(values: Sequence[float], num_decimals: int = 2, scale: float = 1.0) -> str:
-    """Write the mean and the standard deviation of `values`, times `scale`, as in "12.3 ± 0.4"."""
+    """Write the mean and the standard deviation of `values`, multiplied by `scale`, as in "12.30 ± 0.40".
+
+    A single value gets no standard deviation. Without values, return `UNKNOWN`.
+    """
     if not values:
         return UNKNOWN
     scaled = [scale * value for value in values]
@@ -98,7 +107,7 @@ def mebibytes(num_bytes: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a duration as people say it: 3 s, 90 s, 9 min, 2.5 h."""
+    """Write a duration in seconds, minutes or hours: 3 s, 90 s, 9 min, 2.5 h."""
     if seconds < 115:
         return f"{seconds if seconds < 9.5 else round(seconds, -1):.0f} s"
     if seconds < 99.5 * 60:
@@ -113,7 +122,10 @@ def listed(words: Iterable[str]) -> str:
 
 
 def ranges(values: Iterable[int]) -> str:
-    """List whole numbers, with three or more consecutive ones as a range, as in "0 to 29" or "0, 1 and 5 to 9"."""
+    """List whole numbers in ascending order, as in "0, 1 and 5 to 9".
+
+    Three or more consecutive numbers become a range.
+    """
     told: list[str] = []
     for _, group in groupby(enumerate(values), key=lambda placed: placed[1] - placed[0]):
         run = [str(value) for _, value in group]

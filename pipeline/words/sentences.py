@@ -1,7 +1,7 @@
-"""Turn findings into sentences.
+"""Turn results into sentences.
 
-A function that makes a decision returns the code of a sentence. A function that reports the decision writes out the
-sentence. Each code names a template in `pipeline/words/sentences.yaml`.
+A function that makes a decision returns a `Said`: the code of a sentence, and the values in the sentence. A function
+that reports the decision turns the `Said` into text. Each code names a template in `pipeline/words/sentences.yaml`.
 """
 
 import functools
@@ -20,27 +20,27 @@ SENTENCES = Path(__file__).parent / "sentences.yaml"
 
 @dataclass(frozen=True)
 class Said:
-    """Name a sentence by its code, with the numbers and names that it contains (JSON values)."""
+    """Name a sentence by its code, and hold the values that fill in the sentence, by name."""
 
     code: str
     numbers: Mapping[str, Any] = field(default_factory=dict)
 
 
 def sentence(said: Said) -> str:
-    """Return the sentence that `said` names, with its numbers and names filled in."""
+    """Return the text of the sentence that `said` names, with the values filled in."""
     return environment().get_template(said.code).render(said.numbers).strip()
 
 
 def sentences(said: Iterable[Said]) -> str:
-    """Write out sentences, separated by spaces."""
+    """Return the texts of several sentences, separated by spaces."""
     return " ".join(map(sentence, said))
 
 
 @functools.cache
 def environment() -> jinja2.Environment:
-    """Return the Jinja environment, which finds a template by its dotted code and compiles it when it is first used."""
+    """Return the Jinja environment, which finds a template by its dotted code, such as "claim.threshold.holds"."""
     texts = _flat(yaml_files.load(SENTENCES))
-    found = jinja2.Environment(  # noqa: S701  plain text: pages escape it
+    found = jinja2.Environment(  # noqa: S701  sentences are plain text, which pages escape
         loader=jinja2.DictLoader(texts), undefined=jinja2.StrictUndefined
     )
     found.filters |= FILTERS
@@ -66,12 +66,15 @@ def times_to(least: float, most: float) -> str:
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """Write how many there are, as in "1 seed", "5,000 seeds" or "no seed"."""
+    """Write a number with its noun, as in "1 seed", "5,000 seeds" or "no seed".
+
+    `plural` is needed only if the plural is not the noun with an "s".
+    """
     return f"{numbers.number(number or 'no')} {(plural or f'{noun}s') if number > 1 else noun}"
 
 
 def points(margin_pp: float) -> str:
-    """Write a margin, as in "±1 point" or "±0.5 points"."""
+    """Write a margin in percentage points, as in "±1 point" or "±0.5 points"."""
     return f"±{numbers.number(margin_pp)} point{'s' if margin_pp != 1 else ''}"
 
 
@@ -81,7 +84,10 @@ def either(names: Sequence[str]) -> str:
 
 
 def loss(numbers_of_pair: Mapping[str, Any]) -> str:
-    """Write how much accuracy a candidate loses, as in "less than 0.76 points of accuracy"."""
+    """Write the accuracy that a candidate may lose, as in "less than 0.76 points of accuracy".
+
+    `numbers_of_pair` holds the candidate's `most_loss_pp` and `difference_pp`.
+    """
     return sentence(Said("name.loss", numbers_of_pair))
 
 
