@@ -1,9 +1,9 @@
-"""Make batches. In training, their order depends only on the seed and the epoch, on every engine."""
+"""Serve examples in batches. The order of training examples depends on the seed and the epoch, not on the engine."""
 
 import math
 from typing import Any
 
-from pipeline import engine  # first: it silences the engine before Keras imports it
+from pipeline import engine  # import this before Keras, so that the engine starts silently
 
 # isort: split
 import keras
@@ -13,13 +13,15 @@ from pipeline.data.datasets import Examples
 
 
 class ShuffledBatches(keras.utils.PyDataset):
-    """Serve every example once an epoch, in a new order each time; the last batch may be smaller.
+    """Serve every example once per epoch, in a different order in each epoch.
 
-    A batch consists of uint8 images (n, H, W, C) and integer labels (n,).
+    A batch consists of uint8 images (n, H, W, C) and integer labels (n,). n is `batch_size`, except in the last batch,
+    which may be smaller.
 
     Args:
-        on_device: whether to keep all examples on the device, and send only the row numbers of each batch. The batches
-            are the same, bit for bit.
+        seed: together with the epoch, determines the order of the examples.
+        on_device: whether to keep all examples on the device and send only the row numbers of each batch (JAX only).
+            The batches hold the same values either way.
     """
 
     def __init__(self, examples: Examples, batch_size: int, seed: int, on_device: bool = False) -> None:
@@ -39,15 +41,15 @@ class ShuffledBatches(keras.utils.PyDataset):
     def begin_epoch(self, epoch: int) -> None:
         """Shuffle the examples for `epoch`, counted from 0.
 
-        The training loop calls this. Keras announces epochs too, but how often depends on the engine.
+        The training loops call this method before each epoch.
         """
         self._order = np.random.default_rng((self._seed, epoch)).permutation(self._num_examples)
 
 
 class WholeBatches(keras.utils.PyDataset):
-    """Serve images (N, H, W, C) in order, in whole batches; repeat the last image to fill the last batch.
+    """Serve images (N, H, W, C) in order. Fill the last batch with copies of the last image.
 
-    All batches then have the same shape, so XLA compiles only once.
+    Every batch has the shape (batch_size, H, W, C), so XLA compiles the model only once.
     """
 
     def __init__(self, images: np.ndarray, batch_size: int) -> None:

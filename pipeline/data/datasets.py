@@ -1,4 +1,4 @@
-"""Read prepared data sets: their descriptions, and their arrays cut into training, validation and test sets."""
+"""Read a prepared data set: its description, and its arrays, cut into training, validation and test sets."""
 
 import hashlib
 import math
@@ -17,7 +17,11 @@ ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
 
 
 class Description(Untrusted):
-    """Describe a data set. `image_shape` is height, width and channels; `sha256` has one digest for each array."""
+    """Describe a prepared data set. The file `dataset.json` holds the description.
+
+    `came_from` names the source. `image_shape` is the height and width in pixels and the number of channels. `classes`
+    names the classes in the order of their labels. `sha256` has the SHA-256 of the values of each array in `ARRAYS`.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -31,7 +35,7 @@ class Description(Untrusted):
 def read_description(name: str, root: Path = DATA) -> Description:
     """Return the description of the data set `name` under `root`.
 
-    If the description can't be read, raise an `InputError` that says how to prepare the data set again.
+    If the file is missing, too large or damaged, raise an `InputError` that says how to prepare the data set again.
     """
     return read_json(Description, root / name / "dataset.json", _remedy(name))
 
@@ -41,7 +45,7 @@ def _remedy(name: str) -> str:
 
 
 def num_train_bytes(name: str, split: Split) -> int:
-    """Return the size in bytes of the training images of the data set `name`, cut as `split` says."""
+    """Return the size in bytes of the training images that `split` takes from the data set `name`."""
     return split.num_train_examples * math.prod(read_description(name).image_shape)
 
 
@@ -52,7 +56,7 @@ class Examples(NamedTuple):
     labels: np.ndarray
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the examples with these row numbers, in this order."""
+        """Return the images (n, H, W, C) and labels (n,) with the row numbers `rows` (n,), in the order of `rows`."""
         return self.images[rows], self.labels[rows]
 
     def first(self, count: int) -> "Examples":
@@ -74,17 +78,19 @@ class Dataset(NamedTuple):
 
 
 def load_dataset(name: str, split: Split) -> Dataset:
-    """Return the data set, cut as `split` says; the test set stays whole.
+    """Return the data set `name` with its training examples cut as `split` says. The test set stays whole.
+
+    Images are uint8, and labels are int32.
 
     Raises:
-        InputError: a file is missing or does not have its recorded SHA-256, or the split asks for more examples than
-            there are.
+        InputError: the description or an array is missing or damaged, an array does not have its recorded SHA-256, or
+            `split` asks for more training and validation examples than the data set has.
     """
     description = read_description(name)
     train_images, train_labels, test_images, test_labels = (
         _read(DATA / name / f"{array}.npy", description.sha256.get(array), _remedy(name)) for array in ARRAYS
     )
-    train_labels, test_labels = train_labels.astype(np.int32), test_labels.astype(np.int32)  # JAX has no int64
+    train_labels, test_labels = train_labels.astype(np.int32), test_labels.astype(np.int32)  # JAX lacks int64
     wanted = split.num_train_examples + split.num_validation_examples
     available = len(train_labels)
     if wanted > available:
@@ -107,7 +113,11 @@ def load_dataset(name: str, split: Split) -> Dataset:
 
 
 def labels_of_test(name: str) -> np.ndarray:
-    """Return the true classes of the test set, integer (num_test_examples,), in data set order."""
+    """Return the true labels of the test set, int64 (num_test_examples,), in the order of the test images.
+
+    Raises:
+        InputError: the description or the labels are missing or damaged.
+    """
     return _read(DATA / name / "test_labels.npy", read_description(name).sha256.get("test_labels"), _remedy(name))
 
 

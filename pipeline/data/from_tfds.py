@@ -1,4 +1,7 @@
-"""Read images and labels of any TFDS data set, and cut splits in TFDS's notation. Importing this takes seconds."""
+"""Read labeled images from TensorFlow Datasets (TFDS), and cut splits in TFDS's notation, such as `train[:80%]`.
+
+Importing this module takes seconds, because it imports TensorFlow.
+"""
 
 import difflib
 import logging
@@ -8,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-import pipeline.engine  # noqa: F401  TensorFlow, without its chatter
+import pipeline.engine  # noqa: F401  so that TensorFlow starts silently
 
 # isort: split
 import tensorflow as tf
@@ -19,22 +22,27 @@ from pipeline.errors import InputError
 from pipeline.study import user_code
 from pipeline.study.dataset_source import DatasetSource
 
-MAX_ROUNDING = 0.05  # root mean square of the error, as a share of the images' standard deviation
+MAX_ROUNDING = 0.05  # root mean square of the rounding error, as a share of the images' standard deviation
 
 
 def read_tfds(where: str, source: DatasetSource) -> tuple[str, list[str], dict[str, Examples]]:
-    """Return a data set's full name, classes, and train and test examples; fetch it unless `TFDS_DATA_DIR` holds it.
+    """Return a data set's full name, the names of its classes, and its examples under `train` and `test`.
 
+    Have TFDS fetch the data set, unless TFDS's folder already holds it: TFDS_DATA_DIR, or else ~/tensorflow_datasets.
     Images become uint8 (N, H, W, C), and labels int64 (N,), in TFDS's order. Floats in [0, 1] are scaled to [0, 255]
     and rounded.
 
+    Args:
+        where: the place in the study that names the data set, for messages.
+
     Raises:
-        InputError: TFDS can't find or fetch the data set (the message says what to put where), or the data set does
-            not hold labeled images (the message says why).
+        InputError: TFDS can't find or fetch the data set, the user's module can't be imported, `train` or `test` is no
+            valid split, or the data are not labeled images that can be stored as bytes. The message says why, or what
+            to do.
     """
-    logging.getLogger("urllib3").setLevel(logging.ERROR)  # it logs every retry, for minutes, if there is no network
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # without a network, urllib3 logs retries for minutes
     logging.getLogger("absl").setLevel(logging.ERROR)  # hides TFDS's warnings
-    tfds.disable_progress_bar()  # for terminals only; progress is printed in lines here
+    tfds.disable_progress_bar()  # the bar suits terminals only; lines are printed here instead
     if source.module and source.source:
         user_code.load_module(source.module, Path(source.source))
     try:
@@ -77,9 +85,13 @@ def _not_fetched(source: DatasetSource, error: Exception) -> InputError:
 
 
 def _features(where: str, info: Any, source: DatasetSource) -> tuple[str, str]:
-    """Return the names of the image feature and the label feature. Refuse data other than labeled images."""
+    """Return the names of the image feature and the label feature.
+
+    Raises:
+        InputError: the data set does not hold labeled images of an accepted dtype and size.
+    """
     names: Any = (source.image, source.label) if source.image else info.supervised_keys
-    if not names and {"image", "label"} <= set(info.features):  # files that another program wrote name no pair
+    if not names and {"image", "label"} <= set(info.features):  # data written by another program name no keys
         names = ("image", "label")
     there = ", ".join(sorted(info.features))
     if not names or len(names) != 2 or not all(isinstance(name, str) for name in names):
@@ -109,7 +121,7 @@ def _features(where: str, info: Any, source: DatasetSource) -> tuple[str, str]:
 
 def _arrays(where: str, builder: Any, split: str, image: str, label: str, image_size: int | None) -> Examples:
     def resized(example: Any) -> Any:
-        """Resize bilinearly, with antialiasing if the image shrinks; uint8 stays uint8."""
+        """Resize the example's image bilinearly, with antialiasing if it shrinks. A uint8 image stays uint8."""
         found = tf.image.resize(example[image], (image_size, image_size), antialias=True)
         return example | {image: tf.cast(tf.round(found), tf.uint8) if example[image].dtype == tf.uint8 else found}
 
@@ -139,10 +151,15 @@ def _arrays(where: str, builder: Any, split: str, image: str, label: str, image_
 
 
 def chosen_rows(where: str, source: DatasetSource, splits: Mapping[str, Any]) -> dict[str, list[tuple[str, range]]]:
-    """Return the rows that `train` and `test` take from each split; `splits` holds TFDS's information on each split.
+    """Return, for `train` and for `test`, the names of the splits that it takes, each with the range of rows taken.
+
+    Args:
+        where: the place in the study that names the data set, for messages.
+        splits: TFDS's information on each split, by name.
 
     Raises:
-        InputError: there is no such split, `train` or `test` has no example, or an example is taken twice.
+        InputError: `train` or `test` is not in TFDS's notation, names an unknown split or takes no example, or an
+            example is taken twice.
     """
     chosen: dict[str, list[tuple[str, range]]] = {}
     seen: set[tuple[str, int]] = set()
@@ -158,7 +175,7 @@ def chosen_rows(where: str, source: DatasetSource, splits: Mapping[str, Any]) ->
         taken = [(split, row) for split, rows in chosen[part] for row in rows]
         if not taken:
             raise InputError(f"{where}.{part}: {split!r} has no example.")
-        if len(set(taken)) < len(taken):  # one copy could be trained on, the other held out
+        if len(set(taken)) < len(taken):  # one copy could be trained on, and the other held out
             raise InputError(f"{where}.{part}: {split!r} takes examples twice.")
         if not seen.isdisjoint(taken):
             raise InputError(f"{where}: {source.train!r} and {source.test!r} share examples.")
@@ -167,7 +184,15 @@ def chosen_rows(where: str, source: DatasetSource, splits: Mapping[str, Any]) ->
 
 
 def cut(where: str, source: DatasetSource, parts: dict[str, Examples]) -> dict[str, Examples]:
-    """Return the examples that `train` and `test` take from the two splits in `parts`."""
+    """Return the examples that `source.train` and `source.test` take from the whole splits `train` and `test`.
+
+    Args:
+        where: the place in the study that names the data set, for messages.
+        parts: the examples of each whole split, by name.
+
+    Raises:
+        InputError: as in `chosen_rows`.
+    """
     splits = {
         part: tfds.core.SplitInfo(name=part, shard_lengths=[len(labels)], num_bytes=0)
         for part, (_, labels) in parts.items()

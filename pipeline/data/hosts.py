@@ -1,4 +1,4 @@
-"""Fetch all of CIFAR-100: by TFDS, or from a mirror of its original host."""
+"""Fetch all of CIFAR-100, either with TensorFlow Datasets (TFDS) or from a mirror on Hugging Face."""
 
 import io
 import os
@@ -16,7 +16,7 @@ from pipeline.errors import InputError
 from pipeline.study.dataset_source import DatasetSource
 
 FETCHED = Path(".cache/downloads")
-SILENT_SECONDS = 15  # without data, after which the mirror has failed
+SILENT_SECONDS = 15  # the download fails if the mirror sends nothing for this long
 NAME = "cifar100"
 MIRROR = "https://huggingface.co/datasets/uoft-cs/cifar100/resolve/main/cifar100"
 TABLES = {"train": "train-00000-of-00001.parquet", "test": "test-00000-of-00001.parquet"}
@@ -25,11 +25,12 @@ TABLES = {"train": "train-00000-of-00001.parquet", "test": "test-00000-of-00001.
 def fetch() -> tuple[dict[str, Examples], str]:
     """Return CIFAR-100's train and test examples, and the name of the source that they come from.
 
-    Where TFDS has not prepared them, a mirror is tried first, because their original host may take an hour
-    (pytorch/vision #9536).
+    Try TFDS first if its folder already holds the data set. Otherwise, try the mirror first, because TFDS downloads
+    from the original host, which may take an hour (pytorch/vision #9536).
 
     Raises:
-        InputError: no source has the data set; the message gives the reason for each, and says what to do.
+        InputError: no source could provide the data set. The message gives the reason for each source and says what to
+            do.
     """
     reasons: list[str] = []
     sources = {urlsplit(MIRROR).netloc: _from_mirror, "TFDS": _from_tfds}
@@ -51,7 +52,7 @@ def fetch() -> tuple[dict[str, Examples], str]:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the message of the original exception, which requests and urllib3 wrap several times."""
+    """Return the first line of the original exception's message. requests and urllib3 wrap that exception."""
     while error.__context__:
         error = error.__context__
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -63,7 +64,7 @@ def tfds_folder() -> Path:
 
 
 def _from_tfds() -> dict[str, Examples]:
-    from pipeline.data.from_tfds import read_tfds  # which imports TensorFlow
+    from pipeline.data.from_tfds import read_tfds  # imported only here, because it imports TensorFlow
 
     return checked(NAME, read_tfds(NAME, DatasetSource(tfds=NAME))[2])
 
@@ -84,7 +85,7 @@ def _from_mirror() -> dict[str, Examples]:
 
 
 def _read(path: Path) -> Examples:
-    """Read a table of PNG images and their labels."""
+    """Read images (N, 32, 32, 3) and labels (N,) from a Parquet table of PNG images."""
     table = pyarrow.parquet.read_table(path, columns=["img", "fine_label"])
     images = [np.asarray(Image.open(io.BytesIO(each["bytes"]))) for each in table["img"].to_pylist()]
     return Examples(np.stack(images), table["fine_label"].to_numpy())

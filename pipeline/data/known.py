@@ -1,7 +1,7 @@
-"""Check known data sets by their content, so that every source gives the same arrays; read the bundled ones.
+"""Check the content of known data sets, so that every source gives the same arrays. Read the bundled data sets.
 
-Each part of a bundled data set, train or test, is one lossless WebP picture: a mosaic of its images, class by class. A
-CSV file counts the images of each class, in one column for each part.
+A bundled data set comes with this project. Each of its parts, train and test, is one lossless WebP picture: a mosaic
+of all images, class by class. A CSV file gives the number of images of each class, with one column for each part.
 """
 
 import csv
@@ -21,9 +21,9 @@ BUNDLED = Path(__file__).parent / "bundled"
 class Known(NamedTuple):
     """Describe a data set whose content is known.
 
-    `content_sha256` has a digest for each part. The digest is the SHA-256 of the sorted SHA-256 digests of all
-    examples, so their order does not matter. An example's digest covers the image's bytes and then the label, in one
-    byte. The file `classes` lists the names of the classes.
+    `content_sha256` has a digest for each part, train and test. To compute it, take the SHA-256 of each example (the
+    image's bytes, then the label in one byte), sort these digests, and take the SHA-256 of all of them. So the order of
+    the examples does not matter. The CSV file `classes` names the classes in the order of their labels.
     """
 
     image_shape: tuple[int, int, int]
@@ -60,9 +60,10 @@ KNOWN = {
 
 
 def in_order(images: np.ndarray, labels: np.ndarray) -> tuple[Examples, str]:
-    """Return the examples sorted by their digests, and the SHA-256 of their content.
+    """Return the examples sorted by their digests, and the digest of the whole part, both as `Known` defines them.
 
-    Sources list examples in different orders, and a split is cut by position.
+    The examples are sorted because sources list them in different orders, and splits are cut by position. The labels
+    become int64.
 
     Args:
         images: uint8 (N, H, W, C).
@@ -77,10 +78,10 @@ def in_order(images: np.ndarray, labels: np.ndarray) -> tuple[Examples, str]:
 
 
 def checked(name: str, parts: dict[str, Examples]) -> dict[str, Examples]:
-    """Return both parts of the data set `name`, their examples sorted by digest.
+    """Return `parts`, which are parts of the data set `name`, with the examples of each part sorted by digest.
 
     Raises:
-        InputError: the content of a part is not that of `name`.
+        InputError: a part does not have the known content of `name`.
     """
     found = {}
     for part, (images, labels) in parts.items():
@@ -96,7 +97,7 @@ def class_names(name: str) -> list[str]:
 
 
 def read_bundled(name: str) -> dict[str, Examples]:
-    """Return both parts of the bundled data set `name`, their examples sorted by digest."""
+    """Return the parts train and test of the bundled data set `name`, with the examples of each sorted by digest."""
     counts = _rows(BUNDLED / f"{name}.csv")
     return checked(name, {part: _read(name, part, counts) for part in ("train", "test")})
 
@@ -109,7 +110,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
 def _read(name: str, part: str, counts: list[dict[str, str]]) -> Examples:
     height, width, num_channels = KNOWN[name].image_shape
     with Image.open(BUNDLED / f"{name}.{part}.webp") as picture:
-        mosaic = np.asarray(picture)[:, :, :num_channels]  # WebP has no grayscale: its three channels are the same
+        mosaic = np.asarray(picture)[:, :, :num_channels]  # WebP stores gray as three equal channels
     rows, columns = mosaic.shape[0] // height, mosaic.shape[1] // width
     tiles = mosaic.reshape(rows, height, columns, width, num_channels).swapaxes(1, 2)
     labels = np.repeat(np.arange(len(counts)), [int(each[part]) for each in counts])

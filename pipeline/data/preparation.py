@@ -14,13 +14,15 @@ from pipeline.study.dataset_source import DatasetSource
 
 
 def prepare(name: str, source: DatasetSource, root: Path = DATA) -> Path:
-    """Write the folder `root/name`, all or nothing: one file for each array, and `dataset.json`. Return the folder.
+    """Write the folder `root/name` completely or not at all, and return it.
 
-    Images are uint8 (N, H, W, C) and labels int64 (N,). Examples of a known data set are sorted by digest, so that
-    every source gives the same arrays. Other data sets keep TFDS's unshuffled order.
+    The folder gets a file for each array, and `dataset.json`. Images are uint8 (N, H, W, C) and labels int64 (N,).
+    Examples of a data set in `KNOWN` are sorted by digest before they are cut, so that every source gives the same
+    arrays. All other data sets keep TFDS's unshuffled order, and so do known ones if the study resizes the images or
+    names their features.
 
     Raises:
-        InputError: the data set is faulty or unavailable; the message says why, or what to do.
+        InputError: the data set is faulty or unavailable. The message says why, or what to do.
     """
     where = f"datasets.{name}"
     is_bundled = source.bundled or source.tfds == "mnist"  # all of MNIST comes with this repository
@@ -28,7 +30,7 @@ def prepare(name: str, source: DatasetSource, root: Path = DATA) -> Path:
     if is_known:
         parts, came_from = (read_bundled(source.name), "this repository") if is_bundled else hosts.fetch()
         if (source.train, source.test) != ("train", "test"):
-            from pipeline.data.from_tfds import cut  # which imports TensorFlow
+            from pipeline.data.from_tfds import cut  # imported only here, because it imports TensorFlow
 
             parts = cut(where, source, parts)
         full_name, classes = source.name, class_names(source.name)
@@ -45,7 +47,7 @@ def prepare(name: str, source: DatasetSource, root: Path = DATA) -> Path:
     description = {
         "name": full_name,
         "came_from": came_from,
-        # of the whole data set, independent of the order of its examples
+        # A digest of each whole part, before the cut. The order of the examples does not change it.
         "content_sha256": KNOWN[source.name].content_sha256 if is_known else None,
         "num_train_examples": len(arrays["train_labels"]),
         "num_test_examples": len(arrays["test_labels"]),
