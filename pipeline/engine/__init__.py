@@ -1,7 +1,9 @@
-"""Provide the same functions on TensorFlow and JAX for what Keras leaves to its engine.
+"""Provide functions that Keras lacks, under the same names on TensorFlow and on JAX, the two engines.
 
-Set the environment variable KERAS_BACKEND before the first import to choose the engine. Import this module before
-Keras, because it suppresses the engine's start-up messages.
+Only `kept_on_device` is missing on TensorFlow, where `keeps_images` always returns False.
+
+To choose the engine, set the environment variable KERAS_BACKEND before the first import; by default, it is
+`tensorflow`. Import this package before Keras, because this package suppresses the engine's start-up messages.
 """
 
 import os
@@ -11,9 +13,9 @@ from pipeline.errors import InputError
 
 NAME = os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Keras imports TensorFlow, if installed, even under JAX
-os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that CUDA and NVML number GPUs alike
+os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that CUDA and NVML count GPUs in the same order
 
-# Use Keras's defaults. A user's ~/.keras/keras.json, KERAS_MAX_EPOCHS and the like would not show in any record.
+# Use Keras's defaults, because no record would show a user's ~/.keras/keras.json or variables like KERAS_MAX_EPOCHS.
 for setting in [name for name in os.environ if name.startswith("KERAS_") and name != "KERAS_BACKEND"]:
     del os.environ[setting]
 os.environ["KERAS_HOME"] = f"{os.devnull}/keras"  # no keras.json can be read or written there

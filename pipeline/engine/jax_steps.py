@@ -1,4 +1,7 @@
-"""Build training steps on JAX: functions from one state to the next. The model gets the last state afterwards."""
+"""Build training steps on JAX: functions that turn a state into the next state.
+
+A state holds the values of all variables of a model and its optimizer.
+"""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -9,10 +12,14 @@ import keras
 
 
 def training_step(model: Any) -> tuple[Callable[..., Any], Callable[[], Any]]:
-    """Return a compiled Keras model's training step, jitted by JAX, and a function that returns its first state.
+    """Return a training step, jitted by JAX, and a function that returns the model's present state.
 
-    The step takes the state, images (N, ...) and labels (N,). It returns the next state, the mean loss before scaling
-    and the number of correct examples. It reuses the memory of the state passed in, and destroys that state.
+    The step takes a state, images (N, ...) and labels (N,). It returns the next state, the mean loss before scaling and
+    the number of correctly classified examples. The step reuses the memory of the state that it takes, and so destroys
+    that state.
+
+    Args:
+        model: a Keras model on which `compile` was called.
     """
     optimizer = model.optimizer
 
@@ -27,7 +34,8 @@ def training_step(model: Any) -> tuple[Callable[..., Any], Callable[[], Any]]:
         trainable, others, optimizer_values = state
         derive = jax.grad(scaled_loss, has_aux=True)
         gradients, (others, loss, right) = derive(trainable, others, optimizer_values, images, labels)
-        # This unscales the gradients. If they are not finite, a dynamic scale skips the step and is halved.
+        # The optimizer unscales the gradients. With a dynamic loss scale, it skips the step and halves the scale if the
+        # gradients are not finite.
         trainable, optimizer_values = optimizer.stateless_apply(optimizer_values, gradients, trainable)
         return (trainable, others, optimizer_values), loss, right
 
@@ -35,7 +43,10 @@ def training_step(model: Any) -> tuple[Callable[..., Any], Callable[[], Any]]:
 
 
 def gradients(loss: Callable[[], Any], variables: Sequence[Any]) -> list[Any]:
-    """Return the gradients of `loss()`, a scalar, with respect to `variables`. The loss changes no variable."""
+    """Return the gradients of `loss()`, a scalar, with respect to `variables`.
+
+    Discard the changes that `loss` makes to variables.
+    """
 
     def value(values: Any) -> Any:
         with keras.StatelessScope(state_mapping=list(zip(variables, values, strict=True))):
@@ -45,17 +56,20 @@ def gradients(loss: Callable[[], Any], variables: Sequence[Any]) -> list[Any]:
 
 
 def try_step(model: Any, images: Any, labels: Any) -> None:
-    """Trace a training step of a compiled Keras model, but don't have XLA compile it: that would take seconds."""
+    """Trace a training step of a compiled Keras model, to find errors. Skip XLA's compilation, which takes seconds."""
     step, first_state = training_step(model)
     jax.eval_shape(step, first_state(), images, labels)
 
 
 def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
-    """Return a function for a compiled Keras model's training step, and one that updates the model afterwards.
+    """Return a function that takes a training step, and a function that then updates the model's variables.
 
-    The step takes images (N, ...) and labels (N,). It returns the mean loss before scaling and the number of correct
-    examples, both still on the device. As in Keras's own loop, a state holds the model's values between steps, and
-    each step replaces it.
+    The step takes images (N, ...) and labels (N,). It returns the mean loss before scaling and the number of correctly
+    classified examples, both still on the device. As in Keras's own loop, a state outside the model holds the values of
+    the variables between steps, and each step replaces the state. Call the second function at the end of each epoch.
+
+    Args:
+        model: a Keras model on which `compile` was called.
     """
     step, first_state = training_step(model)
     state: Any = None
@@ -75,7 +89,7 @@ def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
 
 
 def _scaled(optimizer: Any, optimizer_values: Any, loss: Any) -> Any:
-    """Return the loss times the loss scale of `optimizer`, for the given values of the optimizer's variables."""
+    """Return `loss` multiplied by the loss scale that `optimizer` has if its variables have `optimizer_values`."""
     with keras.StatelessScope(state_mapping=list(zip(optimizer.variables, optimizer_values, strict=True))):
         return optimizer.scale_loss(loss)
 

@@ -1,4 +1,4 @@
-"""Load an engine silently, without the packages that it imports but does not need."""
+"""Load an engine silently, without packages that no run needs, and only from the place where it is installed."""
 
 import contextlib
 import importlib.metadata
@@ -13,7 +13,7 @@ from pipeline.errors import InputError
 
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
-    """Redirect file descriptor 2 to /dev/null inside the block, because libraries write to it while they load."""
+    """Redirect file descriptor 2 (stderr) to /dev/null inside the block, because libraries print while they load."""
     sys.stderr.flush()
     saved = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -33,7 +33,7 @@ def without(*packages: str) -> Iterator[None]:
     Hidden packages can be imported again afterwards.
     """
     absent = [package for package in packages if package not in sys.modules]
-    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None: Python finds no such module
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None makes an import fail
     try:
         yield
     finally:
@@ -42,9 +42,10 @@ def without(*packages: str) -> Iterator[None]:
 
 
 def check_installed(*packages: str) -> None:
-    """Raise `InputError` if Python would import a package from a place where it is not installed.
+    """Raise `InputError` if Python would import one of `packages` from a folder other than the installed package's.
 
-    A run's identity and record would then name a version other than that of the imported code.
+    A run's identity and record name the version of the installed package, but the imported code could be of another
+    version.
     """
     for package in packages:
         spec = importlib.util.find_spec(package)

@@ -1,4 +1,4 @@
-"""Do on JAX what Keras leaves to its engine. A step returns values, to be assigned to variables later."""
+"""Provide the functions of `pipeline.engine` on JAX."""
 
 import contextlib
 import importlib.metadata
@@ -14,8 +14,8 @@ from pipeline.engine.loading import silent_stderr
 from pipeline.machine import own_memory
 from pipeline.machine.hardware import free_gpu_bytes
 
-# By default JAX takes three quarters of a GPU's memory and TensorFlow nearly all. What fits on one engine should fit
-# on the other.
+# By default, JAX takes three quarters of a GPU's memory, and TensorFlow takes nearly all. With this share, a model that
+# fits into memory on TensorFlow should also fit on JAX.
 os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.92")
 
 with silent_stderr():
@@ -23,43 +23,48 @@ with silent_stderr():
     import keras
 
     with contextlib.suppress(ModuleNotFoundError):
-        import tensorflow  # noqa: F401  which Keras imports if it is installed
+        import tensorflow  # noqa: F401  Keras imports TensorFlow if it is installed, but not silently
 
-# Imported once JAX has loaded silently.
+# After the silent import of JAX, because this module imports JAX, too.
 from pipeline.engine.jax_steps import gradient_step, gradients, try_step  # noqa: F401
 
-BatchNormalization = keras.layers.BatchNormalization  # XLA fuses it
-MAX_SHARE_OF_IMAGES = 1 / 16  # of an accelerator's memory: steps need far more, even if several processes keep images
-NEARLY_ALL = 0.9  # of what an allocator may take
+BatchNormalization = keras.layers.BatchNormalization  # XLA fuses its operations
+# The largest share of an accelerator's memory for images. Steps need far more memory than this, and several processes
+# may keep images at once.
+MAX_SHARE_OF_IMAGES = 1 / 16
+NEARLY_ALL = 0.9  # of the memory that an allocator may take
 CUDNN_BYTES = 2**29  # the most that cuDNN takes outside the allocator
-COMPILES_SHAPES = True  # every function is compiled again for each shape, and none runs uncompiled
+COMPILES_SHAPES = True  # JAX compiles a function again for each shape of its inputs
 
 
 def version() -> dict[str, str]:
-    """Return the engine's packages and their versions."""
+    """Return the version of each of the engine's packages, by the package's name."""
     return {"jax": jax.__version__, "jaxlib": importlib.metadata.version("jaxlib")}
 
 
 def kernels() -> str:
-    """Name the compiler of the kernels that compute here."""
+    """Return the name of the compiler that makes the kernels."""
     return "XLA"
 
 
 def round_float32(enabled: bool) -> None:
     """Allow or forbid the device to round the factors of float32 products.
 
-    By default, a GPU that has TF32 rounds them to TF32, and a TPU to bfloat16.
+    By default, a GPU that has TF32 rounds the factors to TF32, and a TPU rounds the factors to bfloat16.
     """
     jax.config.update("jax_default_matmul_precision", "default" if enabled else "highest")
 
 
 def synchronise() -> None:
-    """Wait until every existing array has been computed."""
+    """Wait until the device has computed every existing array."""
     jax.block_until_ready(jax.live_arrays())
 
 
 def accelerators() -> list[dict[str, str]]:
-    """List the kind, name and compute capability of each GPU or TPU core that the engine sees."""
+    """List the kind, name and compute capability of each GPU or TPU core that the engine sees.
+
+    The compute capability of a TPU core is empty.
+    """
     return [
         {
             "kind": device.platform,
@@ -78,41 +83,50 @@ def gpu_place() -> int | None:
 
 
 def keep_compiled(folder: Path) -> None:
-    """Keep XLA's compiled programs in `folder`, so that the next process need not compile them again."""
+    """Keep XLA's compiled programs in `folder`, so that later processes need not compile the same programs again."""
     jax.config.update("jax_compilation_cache_dir", str(folder.absolute()))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 def feed(batches: Any) -> Any:
-    """Return the object from which Keras reads `batches`: the PyDataset itself."""
+    """Return `batches`, a PyDataset, unchanged. Only TensorFlow needs another object."""
     return batches
 
 
 def keeps_images(num_bytes: int) -> bool:
     """Return whether training images of `num_bytes` stay on the accelerator while a run trains.
 
-    A fast GPU trains on a batch in less time than the host needs to gather and send it. The device's total memory
-    decides, not its free memory, so that all variants of a benchmark are fed alike. On a CPU, the images are already
-    where they are used.
+    A fast GPU trains on a batch in less time than the host needs to gather and send the batch. The memory that the
+    allocator may take decides, not the free memory, so that all variants of a benchmark are fed alike. On a CPU, return
+    False, because the images are already in its memory.
     """
     statistics = jax.local_devices()[0].memory_stats() or {}
     return num_bytes <= MAX_SHARE_OF_IMAGES * int(statistics.get("bytes_limit", 0))
 
 
 def kept_on_device(*arrays: np.ndarray) -> Callable[[np.ndarray], tuple[Any, ...]]:
-    """Put arrays (N, ...) on the device. Return a function from row numbers (n,) to these rows of each array."""
+    """Put `arrays` (N, ...) on the device. Return a function that takes row numbers (n,).
+
+    The function returns these rows of each array (n, ...), in the order of the row numbers.
+    """
     kept = jax.device_put(arrays)
     take = jax.jit(lambda kept, rows: tuple(array[rows] for array in kept))
     return lambda rows: take(kept, rows.astype(np.int32))
 
 
 def reset_peak_memory() -> None:
-    """On a CPU, forget the peak so far. The peak of JAX's allocator counts from the start and can't be reset."""
+    """Forget the peak of this process's own memory, which `peak_memory` returns on a CPU.
+
+    The peak of an accelerator's allocator counts from the start of the process, because JAX can't reset that peak.
+    """
     own_memory.forget_peak()
 
 
 def peak_memory() -> tuple[int, str]:
-    """Return the peak in bytes, and its source: the accelerator's allocator, or this process's own memory."""
+    """Return the peak memory in bytes, and its source.
+
+    The source is `allocator` (the accelerator's) or, on a CPU, `own_share` (`pipeline.machine.own_memory`).
+    """
     if statistics := jax.local_devices()[0].memory_stats():
         return int(statistics["peak_bytes_in_use"]), "allocator"
     return own_memory.peak_bytes(), "own_share"
@@ -125,9 +139,9 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def _memory_was_full() -> bool:
-    """Return whether lack of memory explains why a convolution found no cuDNN.
+    """Return True if the allocator was near its limit, or if too little GPU memory is free for cuDNN.
 
-    It does if the allocator was near its limit or too little GPU memory was free for cuDNN.
+    A convolution that then fails because it finds no cuDNN probably fails for lack of memory.
     """
     statistics = jax.local_devices()[0].memory_stats() or {}
     free_bytes = free_gpu_bytes()

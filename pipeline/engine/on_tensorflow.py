@@ -1,4 +1,4 @@
-"""Do on TensorFlow what Keras leaves to its engine."""
+"""Provide the functions of `pipeline.engine` on TensorFlow."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -7,17 +7,17 @@ from typing import Any
 from pipeline.engine.loading import silent_stderr, without
 from pipeline.machine import own_memory
 
-# No run needs the hidden packages, which cost a second and 200 MB. They serve TensorFlow Lite and Keras's plots and
-# data adapters.
+# Hide packages that no run needs. They serve TensorFlow Lite, Keras's plots and Keras's data adapters, and would take a
+# second to import and 200 MB of memory.
 with silent_stderr(), without("IPython", "jax", "matplotlib", "pandas", "pyarrow", "torch"):
     import keras
     import tensorflow as tf
 
     tf.config.list_physical_devices()
 
-    from tensorflow.python.util._pywrap_util_port import IsMklEnabled  # the public API does not tell
+    from tensorflow.python.util._pywrap_util_port import IsMklEnabled  # the public API lacks it
 
-tf.get_logger().setLevel("ERROR")  # it warns of retracing, which we do on purpose and outside the timed window
+tf.get_logger().setLevel("ERROR")  # no warnings of retracing, which is intended and is not timed
 
 
 COMPILES_SHAPES = False
@@ -25,15 +25,15 @@ NUM_BATCHES_AHEAD = 2
 
 
 class BatchNormalization(keras.layers.BatchNormalization):  # type: ignore[misc]
-    """Normalize images (N, H, W, C) as Keras's layer does, but in one kernel forward and one backward.
+    """Normalize images (N, H, W, C) as Keras's layer does, but with one kernel forward and one backward.
 
-    Keras 3 casts to float32 and runs a dozen operations. The published sources ran this kernel, which TensorFlow's own
-    Keras used. The kernel takes and returns 16-bit tensors, but computes in float32. The moving variance follows Keras
-    3, which averages the batch's own variance. The sources averaged the kernel's estimate of the population's variance
-    (with Bessel's correction).
+    Keras 3's layer casts images to float32 and runs a dozen operations. The published sources (listed in README.md)
+    used Keras 2, whose layer ran the fused kernel that is used here. The kernel takes and returns 16-bit or float32
+    tensors, and computes in float32. The moving variance is an average of the batches' own variances, as in Keras 3.
+    Keras 2 averaged the kernel's estimates of the population's variance, which include Bessel's correction.
 
-    The layer has Keras's arguments, names and weights. It supports only what our models need: channels come last,
-    `scale` and `center` are true, no layer is frozen, and there are no masks.
+    The layer has the arguments, names and weights of Keras's layer. It supports only the uses in this project: channels
+    come last, `scale` and `center` are true, no layer is frozen, and there are no masks.
     """
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
@@ -63,24 +63,27 @@ class BatchNormalization(keras.layers.BatchNormalization):  # type: ignore[misc]
 
 
 def version() -> dict[str, str]:
-    """Return the engine's packages and their versions."""
+    """Return the version of each of the engine's packages, by the package's name."""
     return {"tensorflow": tf.__version__}
 
 
 def kernels() -> str:
-    """Name the library whose kernels compute here: CUDA on a GPU, oneDNN or TensorFlow's own Eigen on a CPU."""
+    """Return the name of the library whose kernels are used: CUDA on a GPU, oneDNN or Eigen on a CPU."""
     if tf.config.list_physical_devices("GPU"):
         return "CUDA"
     return "oneDNN" if IsMklEnabled() else "Eigen"
 
 
 def synchronise() -> None:
-    """Wait until the devices have finished."""
+    """Wait until all devices have finished their work."""
     tf.test.experimental.sync_devices()
 
 
 def round_float32(enabled: bool) -> None:
-    """Allow or forbid the device to round the factors of float32 products. By default, a GPU rounds them to TF32."""
+    """Allow or forbid the device to round the factors of float32 products.
+
+    By default, a GPU that has TF32 rounds the factors to TF32.
+    """
     tf.config.experimental.enable_tensor_float_32_execution(enabled)
 
 
@@ -108,10 +111,10 @@ def keep_compiled(folder: Path) -> None:
 def feed(batches: Any) -> Any:
     """Return a tf.data pipeline that feeds `batches`, a PyDataset of arrays or tuples of arrays, to Keras in order.
 
-    Keras would turn a PyDataset itself into a generator. TensorFlow's generators make the C library return all the
-    memory it can to the system. Each step must then map every large tensor again, and takes 50 % longer on a CPU. The
-    batch dimension stays open, so that only the first batch is traced. Autotuning is off, because its thread sleeps
-    longer and longer, and freeing the batches would wait seconds for it to wake up.
+    Keras would turn a PyDataset into a generator. TensorFlow's generators make the C library return free memory to the
+    system. Each step must then map every large tensor again, and takes 50 % longer on a CPU. The size of the batch
+    dimension stays undefined, so that only the first batch is traced. Autotuning is off, because its thread sleeps for
+    longer and longer times, and freeing the pipeline would wait seconds until the thread wakes up.
     """
     first = batches[0]
     arrays = first if isinstance(first, tuple) else (first,)
@@ -135,11 +138,14 @@ def keeps_images(num_bytes: int) -> bool:  # noqa: ARG001  used on JAX
 
 
 def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
-    """Return a function for a compiled Keras model's training step, and one that updates the model afterwards.
+    """Return a function that takes a training step, and a function that does nothing.
 
-    The step takes images (N, ...) and labels (N,). It returns the mean loss before scaling and the number of correct
-    examples, both still on the device. It is compiled as the model is. It changes the model in place, so the second
-    function does nothing.
+    The step takes images (N, ...) and labels (N,). It returns the mean loss before scaling and the number of correctly
+    classified examples, both still on the device. XLA compiles the step if the model was compiled with `jit_compile`.
+    On JAX, the second function updates the model after the steps. On TensorFlow, each step already does so.
+
+    Args:
+        model: a Keras model on which `compile` was called.
     """
 
     @tf.function(jit_compile=model.jit_compile)  # type: ignore[untyped-decorator]
@@ -149,7 +155,8 @@ def gradient_step(model: Any) -> tuple[Callable[..., Any], Callable[[], None]]:
             loss = model.compute_loss(y=labels, y_pred=probabilities)
             scaled = model.optimizer.scale_loss(loss)
         gradients = tape.gradient(scaled, model.trainable_variables)
-        # This unscales the gradients. If they are not finite, a dynamic scale skips the step and is halved.
+        # The optimizer unscales the gradients. With a dynamic loss scale, it skips the step and halves the scale if the
+        # gradients are not finite.
         model.optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         right = tf.argmax(probabilities, axis=1, output_type=labels.dtype) == labels
         return loss, tf.reduce_sum(tf.cast(right, tf.int32))
@@ -165,7 +172,7 @@ def gradients(loss: Callable[[], Any], variables: Sequence[Any]) -> list[Any]:
 
 
 def try_step(model: Any, images: Any, labels: Any) -> None:
-    """Take a training step of a compiled Keras model, but don't trace it: that would take seconds."""
+    """Take a training step of a compiled Keras model, to find errors. Skip the tracing, which takes seconds."""
 
     def loss() -> Any:
         return model.optimizer.scale_loss(model.compute_loss(y=labels, y_pred=model(images, training=True)))
@@ -175,14 +182,17 @@ def try_step(model: Any, images: Any, labels: Any) -> None:
 
 
 def reset_peak_memory() -> None:
-    """Forget the peak so far."""
+    """Forget the peak so far, of the GPU's allocator and of this process's own memory."""
     if tf.config.list_logical_devices("GPU"):
         tf.config.experimental.reset_memory_stats("GPU:0")
     own_memory.forget_peak()
 
 
 def peak_memory() -> tuple[int, str]:
-    """Return the peak in bytes, and its source: the accelerator's allocator, or this process's own memory."""
+    """Return the peak memory in bytes, and its source.
+
+    The source is `allocator` (the GPU's) or, on a CPU, `own_share` (`pipeline.machine.own_memory`).
+    """
     if tf.config.list_logical_devices("GPU"):
         return tf.config.experimental.get_memory_info("GPU:0")["peak"], "allocator"
     return own_memory.peak_bytes(), "own_share"
