@@ -1,1 +1,1 @@
-"""Read files safely even if others made or damaged them, write files whole, lock them, and digest code."""
+"""Read files safely even if others made or damaged them, write files whole, hold locks, and compute digests of code."""

@@ -12,9 +12,10 @@ from pipeline.errors import InputError
 
 
 def digest(source: Path) -> str:
-    """Return the SHA-256 of the names and contents of all files in `source`. Links to folders are not followed.
+    """Return the SHA-256 of the names and contents of all files in `source`, which is a folder or a single file.
 
-    Comments and docstrings of Python files don't count. Hidden files (`.git`) and Python's compiled files are left out.
+    Comments and docstrings of Python files don't count. Hidden files and folders (such as `.git`) and Python's compiled
+    files are left out. Links to folders are not followed.
 
     Raises:
         InputError: there is no `source`.
@@ -22,7 +23,7 @@ def digest(source: Path) -> str:
     check_exists(source)
     found = hashlib.sha256()
     for path in files_of_code(source):
-        with contextlib.suppress(FileNotFoundError):  # a temporary file of an editor, which is gone by now
+        with contextlib.suppress(FileNotFoundError):  # an editor's temporary file may be gone by now
             found.update(f"{path.relative_to(source.parent)} {file_digest(path)}\n".encode())
     return found.hexdigest()
 
@@ -34,7 +35,7 @@ def file_digest(path: Path) -> str:
 
 
 def files_of_code(source: Path) -> list[Path]:
-    """List the files that `digest` covers, in its order."""
+    """List the files that `digest` covers, sorted by path."""
     if source.is_file():
         return [source]
     hidden = re.compile(r"(^|/)(\.|__pycache__/)")
@@ -44,9 +45,12 @@ def files_of_code(source: Path) -> list[Path]:
 
 
 def with_imports(*files: Path) -> list[Path]:
-    """Return these files and all files of the working directory that they import, even indirectly, sorted by name.
+    """Return these files and all files of the working directory that they import, even indirectly, sorted by path.
 
     Imports within functions count. Modules that are named only at run time, for example by a study, are not found.
+
+    Raises:
+        InputError: one of the files is not valid Python.
     """
     found: set[Path] = set()
     waiting = [*files]
@@ -63,7 +67,7 @@ def _imported(file: Path) -> Iterable[Path]:
         modules = {Path(*name.split(".")) for name in _names_imported(file.read_bytes())}
     except SyntaxError as error:
         raise InputError(f"{file}, line {error.lineno}: {error.msg}") from None
-    packages = {package for module in modules for package in (module, *module.parents)}  # Python runs packages first
+    packages = {package for module in modules for package in (module, *module.parents)}  # importing runs these first
     candidates = {module.with_suffix(".py") for module in modules} | {package / "__init__.py" for package in packages}
     return (candidate for candidate in candidates if candidate.is_file())
 
@@ -74,7 +78,7 @@ def check_exists(source: Path) -> None:
         raise InputError(f"{source} does not exist. `source` is the file or folder that holds your module.")
 
 
-# Cached by a file's content: every benchmark and variant asks for the same files again.
+# Cached by the file's content, because every benchmark and variant asks for the same files.
 @cache
 def _names_imported(code: bytes) -> set[str]:
     names = set()

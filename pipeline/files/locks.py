@@ -1,4 +1,4 @@
-"""Lock files. The kernel releases a lock when the process ends, whatever the reason."""
+"""Hold locks on files. The kernel releases a lock when the process that holds the lock ends, for whatever reason."""
 
 import contextlib
 import errno
@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 AT_WORK = Path(".cache/locks/at_work")
-_NO_LOCKS_HERE = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # some network file systems
+_NO_LOCKS_HERE = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # errors of some network file systems
 
 
 @contextlib.contextmanager
 def alone(path: Path, waits: bool = True, shared: bool = False) -> Iterator[None]:
-    """Hold the lock `path` inside the block. On a file system without locks, hold none.
+    """Hold a lock on the file `path` inside the block. Hold none on a file system that has no locks.
 
     Args:
+        path: the file; created if it does not exist.
         waits: whether to wait until other processes release the lock.
-        shared: whether other processes that share the lock may hold it at the same time.
+        shared: whether other processes that also pass True may hold the lock at the same time.
 
     Raises:
         BlockingIOError: another process holds the lock, and `waits` is False.
@@ -38,5 +39,8 @@ def alone(path: Path, waits: bool = True, shared: bool = False) -> Iterator[None
 
 
 def at_work() -> contextlib.AbstractContextManager[None]:
-    """Share the lock of all commands that work on the study in this folder, so that params.yaml is not replaced."""
+    """Return a context manager that holds a lock. All commands that work on the study in this folder share the lock.
+
+    While any command holds the lock, no command replaces params.yaml.
+    """
     return alone(AT_WORK, shared=True)

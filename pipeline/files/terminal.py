@@ -20,12 +20,14 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], num_names: int) -> None:
-    """Print `rows` under the names of their columns, 80 characters wide if the output is not a terminal.
+    """Print `rows` under the names of their columns.
+
+    If the output is not a terminal, a line has room for as many characters as the variable COLUMNS says, or else 80.
 
     Args:
-        num_names: how many columns, from the first, hold names. Names are aligned left. If there is too little room,
-            they are wrapped, and words of more than 12 letters are broken. The other columns are aligned right, each
-            cell on one line.
+        num_names: the number of columns, counted from the first, that hold names. Names are aligned left. If there is
+            too little room, names are wrapped, and words of more than 12 characters may be broken. The other columns
+            are aligned right, and their cells are not wrapped.
     """
     texts = [[str(cell) for cell in row] for row in rows]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))

@@ -1,6 +1,6 @@
-"""Read files that others may have made or damaged: limit their size, and check their values' types.
+"""Read files that others may have made or damaged. Limit the size of the files, and check the types of their values.
 
-Every `InputError` names the file, then the fault, then the remedy that the caller gave.
+Every `InputError` names the file, then the fault, then the remedy that the caller passed.
 """
 
 import csv
@@ -14,10 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pipeline.errors import InputError
 
-MAX_BYTES = 2**26  # of one file: the largest report of a paper-sized study takes a tenth of this
+MAX_BYTES = 2**26  # of one file; the report of a study with PROFILE=paper takes at most a tenth of this
 _MAX_MEMBERS = 20_000
-_MAX_UNPACKED_BYTES = 2**28  # of all that a zip file holds
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # other methods unpack without a limit
+_MAX_UNPACKED_BYTES = 2**28  # of all members of a zip file together
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # zipfile unpacks other methods without a limit
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 T = TypeVar("T")
@@ -25,13 +25,16 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 class Untrusted(BaseModel):
-    """Hold data from elsewhere; refuse unknown keys, silent type conversions, NaN and infinity."""
+    """Hold data that others may have made. Refuse values of another type, NaN and infinity.
+
+    Refuse unknown keys, too, unless a subclass allows them.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 def read_bytes(path: Path, remedy: str) -> bytes:
-    """Return the content of the file at `path`. Raise `InputError` if it is missing or too large."""
+    """Return the content of the file at `path`. Raise `InputError` if the file is missing or too large."""
     if not path.is_file():
         raise InputError(f"{excerpt(path)} is missing.", remedy)
     if path.stat().st_size > MAX_BYTES:
@@ -40,7 +43,14 @@ def read_bytes(path: Path, remedy: str) -> bytes:
 
 
 def read_json(model: type[T], path: Path, remedy: str) -> T:
-    """Read a JSON file as a `model`: a pydantic model, or any type that pydantic knows, such as `list[Model]`."""
+    """Return the content of a JSON file as a `model`.
+
+    Args:
+        model: a pydantic model, or any type that pydantic can check, such as `list[Model]`.
+
+    Raises:
+        InputError: the file is missing or too large, or its content is not JSON or does not fit `model`.
+    """
     content = read_bytes(path, remedy)
     try:
         return TypeAdapter(model).validate_json(content, strict=True)
@@ -49,10 +59,13 @@ def read_json(model: type[T], path: Path, remedy: str) -> T:
 
 
 def read_rows(model: type[ModelT], path: Path, remedy: str, may_lack: Set[str] = frozenset()) -> list[ModelT]:
-    """Return the rows of a CSV file, each as a `model`; an empty cell is None.
+    """Return the rows of a CSV file, each as a `model`. An empty cell becomes None.
 
     Args:
-        may_lack: columns that older files do not have.
+        may_lack: columns of `model` that the file may lack, because older files do not have them.
+
+    Raises:
+        InputError: the file is missing, too large or no valid CSV file, or a column or a value does not fit `model`.
     """
     content = read_bytes(path, remedy)
     found = []
@@ -71,12 +84,18 @@ def read_rows(model: type[ModelT], path: Path, remedy: str, may_lack: Set[str] =
 
 
 def read_zip(path: Path, remedy: str) -> dict[str, bytes]:
-    """Return the content of every member of a zip file by name. Check the list of members before unpacking any."""
+    """Return the content of every member of a zip file, by the member's name.
+
+    The list of members is checked before any member is unpacked.
+
+    Raises:
+        InputError: the file is missing, too large or damaged, or its members are too many or too large.
+    """
     content = read_bytes(path, remedy)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as file:
             members = file.infolist()
-            # zipfile ignores the count at the end of the file, which other programs trust.
+            # The end of the file gives the number of members. zipfile ignores this number; other programs trust it.
             if not len(members) == int.from_bytes(content[-12:-10], "little") <= _MAX_MEMBERS:
                 raise ValueError(f"it lists more than {_MAX_MEMBERS} files, or the count that it gives is wrong")
             if len({info.filename for info in members}) < len(members):
@@ -96,7 +115,7 @@ def damaged(path: Path, reason: object, remedy: str) -> InputError:
 
 
 def fault(error: ValidationError) -> str:
-    """Describe the first fault that pydantic found: where it is, what is wrong, and what was received."""
+    """Describe the first fault that pydantic found: its place, a message and, if useful, the value received."""
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"]))
     message = str(first["msg"]).removeprefix("Value error, ")
@@ -105,6 +124,9 @@ def fault(error: ValidationError) -> str:
 
 
 def excerpt(value: object, max_characters: int = 200) -> str:
-    """Return text from elsewhere for use in a message: short, with everything unprintable escaped."""
+    """Return `value` as text for a message, with unprintable characters escaped.
+
+    Text of more than `max_characters` characters is cut there and ends in "…".
+    """
     text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value)[: max_characters + 1])
     return text if len(text) <= max_characters else text[:max_characters] + "…"

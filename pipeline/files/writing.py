@@ -19,7 +19,10 @@ def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> st
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write `text` to `path`, which always holds the old text or the new. Several processes may write at once."""
+    """Write `text` to the file `path` at one instant: readers find the old text or the new, and never a part.
+
+    Several processes may write to `path` at once.
+    """
     partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
     try:
         partial.write_text(text, encoding="utf-8")
@@ -30,9 +33,10 @@ def write_whole(path: Path, text: str) -> None:
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Yield a path next to `path` for a file or folder. Move it to `path` at the end, unless an error is raised.
+    """Yield a temporary path next to `path`, where the block makes a file or folder. Move the result to `path`.
 
-    Only one process at a time may write `path`. Whatever a killed process left next to it is deleted first.
+    The result replaces what was at `path`. If the block raises an error, the temporary file or folder is deleted.
+    Only one process at a time may write to `path`. What a killed process left at the temporary path is deleted first.
     """
     partial = path.with_name(f"{path.stem}.partial{path.suffix}")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEv
 
 from pipeline.errors import InputError
 
-_MAX_BYTES = 2**20  # a study of a thousand benchmarks; ten times that takes the parser seconds
+_MAX_BYTES = 2**20  # enough for a thousand benchmarks; the parser takes seconds for ten times as many
 _MAX_DEPTH = 50  # the parser is recursive, and crashes the process at about ten thousand levels
 
 
@@ -32,7 +32,7 @@ def load(path: Path) -> Any:
 
 
 def parse(text: str, source: str) -> Any:
-    """Parse `text` as YAML; error messages begin with `source`.
+    """Return the parsed content of `text`, which is YAML. Error messages begin with `source`.
 
     Raises:
         InputError: the text is not YAML.
@@ -57,7 +57,10 @@ def dump(values: Any) -> str:
 
 
 def check_untrusted(content: bytes) -> None:
-    """Raise `ValueError` if a stranger's YAML could crash the parser or expand far beyond its own size."""
+    """Raise `ValueError` if `content`, a stranger's YAML, could crash the parser or grow far beyond its own size.
+
+    If `content` is not valid YAML, the parser's own error is raised.
+    """
     if len(content) > _MAX_BYTES:
         raise ValueError(f"it has more than {_MAX_BYTES:,} bytes")
     depth = 0
