@@ -1,1 +1,1 @@
-"""Describe the machine and watch it: hardware, engine, environment, disturbance, memory and processes."""
+"""Describe the machine, choose the engine, start processes, and watch memory and the load from other programs."""

@@ -9,7 +9,7 @@ from pipeline.study.engines import ENGINES
 from pipeline.study.policies import POLICIES
 
 USUAL, OWN = "usual", "own"
-SWITCH = "TF_ENABLE_ONEDNN_OPTS"  # TensorFlow reads it once, when it is loaded
+SWITCH = "TF_ENABLE_ONEDNN_OPTS"  # TensorFlow reads this variable only while it is loaded
 
 
 def choose_engine(policies: Iterable[str] = (), backend: str | None = None) -> None:
@@ -22,34 +22,39 @@ def choose_engine(policies: Iterable[str] = (), backend: str | None = None) -> N
         backend: a backend of Keras; by default, that of the installed engine.
     """
     os.environ["KERAS_BACKEND"] = backend or ENGINES[installed_engine()].backend
-    os.environ.pop(SWITCH, None)  # a value left in a user's shell would change every speed
+    os.environ.pop(SWITCH, None)  # a value from the user's shell would change the speeds
     if kernels_for(policies) == OWN:
         os.environ[SWITCH] = "0"
 
 
 def can_fork() -> bool:
-    """Return whether a process that has imported the engine can be forked: not if TensorFlow has touched a GPU."""
+    """Return whether a process that has imported the engine can be forked.
+
+    Such a process can't be forked if the engine is TensorFlow for GPUs and the machine has a GPU, because the import
+    touches the GPU.
+    """
     engine = ENGINES[installed_engine()]
     return engine.backend == "jax" or engine.hardware == "cpu" or this_machine().kind == "cpu"
 
 
 def take_memory_as_needed() -> None:
-    """Make engines that are loaded from now on take GPU memory only as they need it.
+    """Let engines that are loaded from now on take GPU memory only as they need it.
 
-    By default, one process takes nearly all GPU memory.
+    By default, an engine takes most of the GPU memory at once. The user's own settings of this kind stay.
     """
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 
 
 def kernels_for(policies: Iterable[str]) -> str:
-    """Name the kernels to compute with: TensorFlow's own if oneDNN's would be a hundred times slower.
+    """Return `OWN` for TensorFlow's own kernels if oneDNN's would be a hundred times slower, else `USUAL`.
 
-    On a CPU with AVX512-FP16, TensorFlow hands float16 to oneDNN. oneDNN has no fast kernel for some operations and
-    falls back to reference code. Everywhere else, and for every other policy, TensorFlow's default stays.
+    On a CPU with AVX512-FP16, TensorFlow hands float16 to oneDNN. oneDNN has no fast float16 kernel for some operations
+    and falls back to slow reference code. `USUAL` stands for TensorFlow's default kernels.
 
     Args:
-        policies: the policies that this process will compute under.
+        policies: the policies that this process will compute under. If any of them multiplies in float16, the choice
+            follows that policy.
     """
     computes_float16 = any(POLICIES[policy].products == "float16" for policy in policies)
     return OWN if computes_float16 and "avx512_fp16" in (cpu_features() or ()) else USUAL

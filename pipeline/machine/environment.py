@@ -1,4 +1,4 @@
-"""Describe the machine, the packages and the container image that made a run."""
+"""Describe the machine, the packages and the container image with which a run is made."""
 
 import hashlib
 import importlib.metadata
@@ -26,9 +26,9 @@ from pipeline.machine.hardware import (
 from pipeline.study.engines import ENGINES
 
 REQUIREMENTS = Path("requirements")
-CODE = ("pipeline", "requirements", "stages")  # what affects a run, besides its study, data and model
+CODE = ("pipeline", "requirements", "stages")  # folders that affect a run, besides its study, data and model
 NUM_CPUS = len(os.sched_getaffinity(0))  # counted before a run is limited to its share of the cores
-VARIABLES = (  # prefixes of variables that change what libraries compute, or how fast
+VARIABLES = (  # prefixes of environment variables that change libraries' results or speed
     *("CUBLAS_", "CUDA_LAUNCH_BLOCKING", "CUDNN_", "DNNL_", "GLIBC_TUNABLES", "JAX_", "KMP_", "LD_PRELOAD"),
     *("LIBTPU_INIT_ARGS", "MALLOC_", "MKL_", "NPROC", "NVIDIA_TF32_OVERRIDE", "OMP_", "ONEDNN_", "TF_CUDNN_"),
     *("TF_DETERMINISTIC_", "TF_GPU_", "TF_NUM_", "TF_SET_", "TF_XLA_", "XLA_FLAGS", "XLA_PYTHON_CLIENT_ALLOCATOR"),
@@ -39,12 +39,14 @@ IMAGE = Path("/etc/mixed-precision-image.json")  # written when a container imag
 def environment_here(
     accelerators: Sequence[Mapping[str, str]], packages: Mapping[str, str], kernels: str
 ) -> dict[str, Any]:
-    """Describe this machine's software and hardware, ready for JSON. Unknown values are None.
+    """Describe this machine's software and hardware in a dictionary that can be written as JSON.
+
+    Unknown values are None.
 
     Args:
-        accelerators: the accelerators that the engine uses.
-        packages: the engine's packages, with their versions.
-        kernels: the library whose kernels the engine computes with.
+        accelerators: the accelerators that the engine uses, from `pipeline.engine.accelerators`.
+        packages: the versions of the engine's packages, by name.
+        kernels: the name of the library or compiler from which the engine's kernels come.
     """
     runtime = installed_engine()
     lock = REQUIREMENTS / f"{runtime}.txt"
@@ -69,13 +71,13 @@ def environment_here(
 
 
 def training_hardware() -> Hardware:
-    """Return what the installed engine trains on here: the accelerator if the engine is made for it, else the CPU."""
+    """Return the hardware on which the installed engine trains: the accelerator that it is made for, else the CPU."""
     hardware = this_machine()
     return hardware if ENGINES[installed_engine()].hardware == hardware.kind else this_cpu()
 
 
 def device_name_here() -> str:
-    """Return the device name that the records of runs made here contain. This loads no engine."""
+    """Return the name of the device as it stands in the records of runs made here. Load no engine."""
     hardware = training_hardware()
     if hardware.kind == "tpu":
         return hardware.name
@@ -85,7 +87,10 @@ def device_name_here() -> str:
 
 
 def _identified(accelerators: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Add each accelerator's memory and UUID from its driver, which lists accelerators in the engine's order."""
+    """Return the accelerators, each with its memory in bytes and its UUID added, or with None for both.
+
+    The values come from NVIDIA's driver, which lists the GPUs in the same order as the engine.
+    """
     return [
         {**accelerator, "memory_bytes": gpu.memory_bytes, "uuid": gpu.uuid}
         if gpu and gpu.name == accelerator["name"]
@@ -95,10 +100,10 @@ def _identified(accelerators: Sequence[Mapping[str, str]]) -> list[dict[str, Any
 
 
 def _git_state() -> dict[str, Any]:
-    """Return the commit of this project's own repository, and the files of code that differ from it."""
+    """Return the commit of this project's own repository, and the files in `CODE` that differ from the commit."""
 
     def git(*words: str) -> list[str]:
-        command = ["git", "--no-optional-locks", *words]  # a run must not disturb a commit of the user's
+        command = ["git", "--no-optional-locks", *words]  # a run must not disturb the user's commits
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
     try:
@@ -112,14 +117,18 @@ def _git_state() -> dict[str, Any]:
 
 
 def variables() -> dict[str, str]:
-    """Return the environment variables that change what libraries compute, or how fast."""
+    """Return the environment variables that change libraries' results or speed."""
     return {name: value for name, value in sorted(os.environ.items()) if name.startswith(VARIABLES)}
 
 
 def installed_engine() -> str:
-    """Return which of `ENGINES` is installed.
+    """Return the name of the installed engine, one of `ENGINES`.
 
-    The container image names it, or else the file `ready` in .venv, or else the variable ENGINE. The default is cpu.
+    The name comes from the description of the container image, or else from the file `ready` in the virtual
+    environment, or else from the environment variable ENGINE. The default is `cpu`.
+
+    Raises:
+        InputError: the name in the file or the variable is not one of `ENGINES`.
     """
     if image := image_identity():
         return str(image["target"])
@@ -131,9 +140,11 @@ def installed_engine() -> str:
 
 
 def image_identity() -> dict[str, Any] | None:
-    """Return the image's target, base and commit, whether the commit's files were changed, and its packages' SHA-256.
+    """Return the description of the container image in which this process runs, or None outside an image.
 
-    Outside an image, return None. `digest` is the image's digest, from the variable IMAGE_DIGEST, or None.
+    `target` is the image's engine, and `base` is the image on which it is built. `content_sha256` is a digest of the
+    lists of its packages. `commit` is this project's commit, and `dirty` says whether the project's files differed from
+    the commit. `digest` is the image's digest from the environment variable IMAGE_DIGEST, or None.
     """
     if not IMAGE.exists():
         return None

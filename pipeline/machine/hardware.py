@@ -12,14 +12,14 @@ import pynvml
 
 from pipeline.study.policies import FORMATS
 
-# CPU flags, by their Linux names, that decide whether a CPU multiplies 16-bit floats in hardware.
+# CPU flags, by their Linux names, for vector units and for units that multiply 16-bit floats.
 CPU_FEATURES = ("avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16")
 PCI_DEVICES = Path("/sys/bus/pci/devices")
 TPU_PCI_DEVICES = ("0x0027", "0x0056", "0x005e", "0x0062", "0x0063", "0x006f", "0x0076")
 
 
 class Hardware(NamedTuple):
-    """Name a class of hardware. `memory_bytes` is the accelerator's. Unknown values are None."""
+    """Describe a device. `memory_bytes` is the memory of an accelerator. Unknown values are None."""
 
     kind: Literal["cpu", "nvidia_gpu", "tpu", "intel_gpu"]
     name: str
@@ -29,7 +29,10 @@ class Hardware(NamedTuple):
     uuid: str | None = None
 
     def multiplies(self, number_format: str) -> bool:
-        """Return whether this hardware multiplies in a format of `FORMATS`. If not, it computes with wider numbers."""
+        """Return whether this hardware multiplies in `number_format`, one of `FORMATS`.
+
+        Other hardware computes with wider numbers.
+        """
         needed = FORMATS[number_format]
         if self.kind == "nvidia_gpu":
             return (self.compute_capability or 0.0) >= needed.min_compute_capability
@@ -39,7 +42,11 @@ class Hardware(NamedTuple):
 
 
 def hardware_of(environment: Mapping[str, Any]) -> Hardware:
-    """Return the class of hardware of an environment from `pipeline.machine.environment.environment_here`."""
+    """Return the first accelerator of `environment`, or else the CPU.
+
+    Args:
+        environment: as `pipeline.machine.environment.environment_here` returns it.
+    """
     for accelerator in environment["accelerators"]:
         if accelerator["kind"] == "tpu":
             return Hardware("tpu", accelerator["name"])
@@ -54,10 +61,13 @@ def hardware_of(environment: Mapping[str, Any]) -> Hardware:
 
 
 def device_name(environment: Mapping[str, Any]) -> str:
-    """Name the device that a run trained on: its accelerators, or its CPU with its cores and 16-bit features.
+    """Return the name of the device that a run trained on: its accelerators, or else its CPU.
 
-    Virtual machines use one name for several generations of CPUs. Only some generations multiply 16-bit floats in
-    hardware.
+    A CPU's name includes the number of cores and the 16-bit features. Virtual machines use one name for several
+    generations of CPUs, of which only some multiply 16-bit floats in hardware.
+
+    Args:
+        environment: as `pipeline.machine.environment.environment_here` returns it.
     """
     accelerators = [accelerator["name"] for accelerator in environment.get("accelerators", [])]
     cpu = environment.get("cpu") or environment.get("machine") or "unknown CPU"
@@ -83,12 +93,15 @@ def _cpu(name: str, features: Sequence[str] | None) -> Hardware:
 
 
 def gpus() -> list[Hardware]:
-    """List the NVIDIA GPUs that this process may use; without a driver, there are none."""
+    """List the NVIDIA GPUs that this process may use. Without a driver, the list is empty."""
     return ask_driver()[0]
 
 
 def ask_driver() -> tuple[list[Hardware], str | None]:
-    """Return the NVIDIA GPUs that this process may use, and the driver's error message, if any."""
+    """Return the NVIDIA GPUs that this process may use, and the driver's error message, or None without an error.
+
+    A missing driver is not an error.
+    """
     found: list[Hardware] = []
     try:
         for gpu in _visible_gpus():
@@ -112,10 +125,11 @@ def ask_driver() -> tuple[list[Hardware], str | None]:
 
 
 def visible_gpus() -> list[Any]:
-    """Return NVML's handles of the GPUs this process may use, in the order in which its engine counts them.
+    """Return handles of the GPUs that this process may use, in the order in which the engine counts the GPUs.
 
-    CUDA_VISIBLE_DEVICES names the GPUs by index or UUID. CUDA stops at the first index that fits no GPU. Without a
-    driver, the list is empty.
+    The handles are those of NVML, NVIDIA's library for managing GPUs. CUDA_VISIBLE_DEVICES names the GPUs by index or
+    UUID. CUDA stops at the first index that fits no GPU. If there is no driver or the driver reports an error, the list
+    is empty.
     """
     with contextlib.suppress(pynvml.NVMLError):
         return list(_visible_gpus())
@@ -123,7 +137,7 @@ def visible_gpus() -> list[Any]:
 
 
 def _visible_gpus() -> Iterator[Any]:
-    """Yield the handles that `visible_gpus` returns. Raise `NVMLError` if the driver does."""
+    """Yield the handles that `visible_gpus` returns. Raise `NVMLError` if the driver reports an error."""
     names = os.environ.get("CUDA_VISIBLE_DEVICES")
     pynvml.nvmlInit()
     gpus = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
@@ -140,7 +154,10 @@ def _visible_gpus() -> Iterator[Any]:
 
 
 def free_gpu_bytes() -> int | None:
-    """Return the free memory, in bytes, of the first GPU that this process may use, or None without a GPU."""
+    """Return the free memory, in bytes, of the first GPU that this process may use.
+
+    Return None if there is no GPU or the driver can't tell.
+    """
     for gpu in visible_gpus()[:1]:
         with contextlib.suppress(pynvml.NVMLError):
             return int(pynvml.nvmlDeviceGetMemoryInfo(gpu).free)
@@ -158,7 +175,7 @@ def has_tpu() -> bool:
 
 
 def driver() -> str | None:
-    """Return the version of NVIDIA's driver, or None without a driver."""
+    """Return the version of NVIDIA's driver, or None if there is no driver or the driver reports an error."""
     with contextlib.suppress(pynvml.NVMLError):
         pynvml.nvmlInit()
         return str(pynvml.nvmlSystemGetDriverVersion())
@@ -170,7 +187,7 @@ def cpu_model() -> str | None:
 
 
 def cpu_features() -> list[str] | None:
-    """Return which of `CPU_FEATURES` this CPU has, or None if the system does not tell."""
+    """Return those of `CPU_FEATURES` that this CPU has, or None if the system does not list the CPU's flags."""
     flags = _proc_cpuinfo("flags")
     return None if flags is None else [feature for feature in CPU_FEATURES if feature in flags.split()]
 

@@ -1,4 +1,4 @@
-"""Leave out variants that make no sense on this engine or hardware, and store the list with the runs."""
+"""Leave out variants that make no sense on this engine or hardware, and store the list of them with the runs."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,13 @@ LEFT_OUT = "left_out.json"  # in the folder of a benchmark's runs
 
 
 def left_out(study: Study) -> dict[str, str]:
-    """Return the variants of `study` that are left out here, each with its reason's key in sentences.yaml.
+    """Return the variants of `study` that are left out on this machine, each with the reason.
+
+    The reason is the key of a sentence in pipeline/words/sentences.yaml:
+
+    - `by_xla`: JAX compiles all variants with XLA, so the setting `xla` changes nothing.
+    - `absent`: the hardware lacks the arithmetic of a policy whose tensors are float32, such as TF32.
+    - `emulated`: the hardware computes with wider numbers, and the study leaves out such variants.
 
     Raises:
         InputError: the baseline would be left out.
@@ -45,14 +51,17 @@ def study_here() -> Study:
 
 
 def write_left_out(study: Study, benchmark: str) -> None:
-    """Store, with the runs of `benchmark`, which variants of the whole `study` are left out here, and why."""
+    """Write the variants of the whole `study` that are left out here, with the reasons, next to `benchmark`'s runs."""
     folder = Path("runs", benchmark)
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / LEFT_OUT, json.dumps(left_out(study), indent=1) + "\n")  # several jobs may write at once
 
 
 def read_left_out(study: Study, root: Path = Path()) -> dict[str, str]:
-    """Return the variants left out on the machine that made the runs under `root`; empty if nothing was stored."""
+    """Return the variants left out on the machine that made the runs under `root`, each with the reason.
+
+    If that machine stored no such list, the dictionary is empty.
+    """
     found: dict[str, str] = {}
     for benchmark in study.benchmarks:
         path = root / "runs" / benchmark / LEFT_OUT
@@ -62,6 +71,9 @@ def read_left_out(study: Study, root: Path = Path()) -> dict[str, str]:
 
 
 def study_as_made(root: Path = Path()) -> Study:
-    """Return the study under `root`, without the variants left out on the machine that made its runs."""
+    """Return the study under `root`, without the variants left out on the machine that made its runs.
+
+    The baseline always stays in the study.
+    """
     study = load_study(root / PARAMS)
     return study.without(read_left_out(study, root).keys() - {study.comparison.baseline})

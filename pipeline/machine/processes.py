@@ -1,7 +1,8 @@
-"""Start processes that end with their starter, and report how each has ended.
+"""Start processes, report how each has ended, and end them when the process that started them ends.
 
-A parent process imports an engine once and forks a child for each piece of work, so that no child waits for imports.
-The parent computes nothing itself, because a process whose engine has computed can't be forked (tensorflow #2448).
+A parent process prepares itself once, for example by importing an engine. The parent then forks a child for each piece
+of work, so that no child waits for imports. The parent computes nothing itself, because a process whose engine has
+computed can't be forked (tensorflow #2448).
 """
 
 import contextlib
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple, Self, cast
 from pipeline.errors import InputError
 
 _PR_SET_PDEATHSIG = 1
-Work = Callable[..., None]  # a module-level function of the child's pipe and the arguments sent
+Work = Callable[..., None]  # a module-level function that takes the child's pipe and the arguments sent
 
 
 class Started(NamedTuple):
@@ -27,48 +28,57 @@ class Started(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Report how a child ended: its exit status, or minus the number of the signal that ended it."""
+    """Report the exit status of a child, or minus the number of the signal that ended the child."""
 
     status: int
 
 
 def end_with_starter(number: int = signal.SIGKILL) -> None:
-    """Have the kernel send this process the signal `number` when its starter ends, however that happens."""
+    """Have the kernel send the signal `number` to this process when the process that started this one ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
 
 
 def limit_seconds(seconds: float) -> None:
-    """End this process by SIGALRM after `seconds`, whatever it is doing. 0 removes the limit."""
+    """End this process by SIGALRM `seconds` from now, whatever the process is doing. 0 removes the limit."""
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def shares(cores: Sequence[int], num_shares: int) -> list[Sequence[int]]:
-    """Split the cores into shares of nearly equal size; with fewer cores than shares, each share has all cores."""
+    """Split the cores into shares of nearly equal size. With fewer cores than shares, each share has all cores."""
     return [cores[place::num_shares] if num_shares <= len(cores) else cores for place in range(num_shares)]
 
 
 class Line:
-    """Ask a parent for a child, talk to the child, and learn how it ended. A line has one child at a time."""
+    """Ask a parent process for a child, exchange messages with the child, and learn the child's exit status.
+
+    A line has one child at a time.
+    """
 
     def __init__(self, pipe: Connection, parent: BaseProcess, joining: threading.Lock) -> None:
         self._pipe, self._parent, self._joining = pipe, parent, joining
-        self.pid: int | None = None  # of the child, once it has started
+        self.pid: int | None = None  # of the child, from its start to its end
 
     def start(self, work: Work, *arguments: Any) -> None:
-        """Have the parent fork a child that calls `work`."""
+        """Have the parent fork a child that calls `work` with the child's pipe and `arguments`."""
         self.pid = None
         self.send((work, arguments))
 
     def send(self, message: Any) -> None:
-        with contextlib.suppress(OSError):  # parent and child have ended: `receive` says how
+        with contextlib.suppress(OSError):  # parent and child have ended; `receive` tells the status
             self._pipe.send(message)
 
     def receive(self) -> Any:
-        """Return the child's next message, or `Ended` after its last. Raise an `InputError` that the child sends."""
+        """Return the child's next message, or `Ended` after the last message.
+
+        If the parent has ended, and with it the child, return `Ended` with the parent's status.
+
+        Raises:
+            InputError: the child or the parent's `prepare` raised it.
+        """
         try:
             message = self._pipe.recv()
         except (OSError, EOFError):  # the parent has ended, and its children with it
-            with self._joining:  # if two threads waited for a process, one would not learn how it ended
+            with self._joining:  # if two threads waited for the parent, one would not learn its status
                 self._parent.join()
             return Ended(cast(int, self._parent.exitcode))
         if isinstance(message, Started):
@@ -88,7 +98,7 @@ class Line:
                 return
 
     def end(self) -> None:
-        """Kill the child, if there is one, and wait until it has given back its memory."""
+        """Kill the child, if there is one, and wait until the child has ended and its memory is free."""
         if self.pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -97,14 +107,14 @@ class Line:
 
 
 class Parent:
-    """Start a process that prepares itself once, then forks children on request.
+    """Start a process that prepares itself once and then forks children on request.
 
-    Each of its `lines` connects the caller with one child at a time.
+    Each of the `lines` connects the caller with one child at a time.
 
     Args:
-        num_lines: how many children may live at once.
-        prepare: a module-level function, called in the parent before it forks any child. If `prepare` raises
-            `InputError`, `Line.receive` raises it too.
+        num_lines: the largest number of children that may live at once.
+        prepare: a module-level function that the parent calls with `arguments` before it forks any child. If `prepare`
+            raises an `InputError`, `Line.receive` raises the same error.
     """
 
     def __init__(self, num_lines: int, prepare: Callable[..., None], *arguments: Any) -> None:
@@ -136,7 +146,7 @@ def call(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call `function` in a separate process and return the result. The end of the process frees its memory.
 
     Raises:
-        InputError: the function raised it, or the process ended abnormally; see the process's output.
+        InputError: `function` raised it, or the process ended with a status other than 0.
     """
     answer: Any = None
     with Parent(1, _nothing) as parent:
@@ -158,9 +168,9 @@ def _answer(pipe: Connection, function: Callable[..., Any], *arguments: Any) -> 
 
 
 def _serve(pipes: Sequence[Connection], prepare: Callable[..., None], arguments: Sequence[Any]) -> None:
-    """Fork a child for each pipe that asks, and report through the pipe how the child ended."""
+    """Prepare, then fork a child for each request that comes through a pipe. Send `Ended` when the child has ended."""
     end_with_starter()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter gets it too, and ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starting process gets this signal, too, and ends this one
     faulthandler.enable()
     try:
         prepare(*arguments)
@@ -182,7 +192,7 @@ def _serve(pipes: Sequence[Connection], prepare: Callable[..., None], arguments:
             child = get_context("fork").Process(target=_work, args=(pipe, work, sent))
             try:
                 child.start()
-            except OSError:  # there is no memory for another child
+            except OSError:  # for example, because there is no memory for another child
                 pipe.send(Ended(-signal.SIGKILL))
                 continue
             children[child.sentinel] = child, pipe
