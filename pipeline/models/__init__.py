@@ -5,7 +5,7 @@ import importlib
 import inspect
 import math
 
-from pipeline import engine  # first: it silences the engine before Keras imports it
+from pipeline import engine  # import this before Keras, so that the engine starts silently
 
 # isort: split
 import keras
@@ -18,15 +18,15 @@ from pipeline.study.benchmark import Augmentation, Benchmark, Imported
 
 
 def build(benchmark: Benchmark, num_classes: int, num_channels: int, seed: int = 0) -> keras.Model:
-    """Build the benchmark's model, from uint8 images of any size (N, h, w, C) to float32 probabilities.
+    """Build the benchmark's model, from uint8 images (N, h, w, C) of any size to float32 probabilities.
 
     The probabilities have the shape (N, num_classes).
 
-    The initial weights of our own models depend only on the seed, not on the engine. Other models use their own
-    initializers, which depend on `keras.utils.set_random_seed` and the engine.
+    The initial weights of this project's models depend on the seed, but not on the engine. Other models use their own
+    initializers, which depend on `keras.utils.set_random_seed` and on the engine.
 
-    The model itself scales images to [0, 1], resizes them to `image_size` and, in training, augments them. These
-    layers compute in float32 under every policy. Only bytes travel to the device, and the compiled step does the rest.
+    The model's first layers scale images to [0, 1], resize them to `image_size` and, in training, augment them. These
+    layers compute in float32 under every policy. As they are part of the model, images travel to the device as bytes.
 
     Raises:
         InputError: the model can't be imported or built, or does not fit the images and classes.
@@ -45,7 +45,7 @@ def _network(benchmark: Benchmark, spec: ModelSpec) -> keras.Model:
     model = benchmark.model
     if isinstance(model, Imported):
         return imported.build(model, spec)
-    # Imported by name, so that a run depends only on its own model's source, which is a part of the run's identity.
+    # Imported by name, so that a run's identity covers the source of the run's own model, and of no other model.
     arguments = model.model_dump(exclude={"name", "source"})
     build = importlib.import_module(f"pipeline.models.{model.name}").build
     if "batch_norm" in inspect.signature(build).parameters:
@@ -56,7 +56,7 @@ def _network(benchmark: Benchmark, spec: ModelSpec) -> keras.Model:
 
 
 def _augmentation(augmentation: Augmentation, seed: int) -> keras.layers.Layer:
-    """Return a layer that changes images (N, H, W, C) in [0, 1] during training, and otherwise leaves them alone."""
+    """Return a layer that changes float32 images (N, H, W, C) in [0, 1] in training, and otherwise does nothing."""
     kinds = {
         "random_flip": functools.partial(layers.RandomFlip, "horizontal"),
         "random_translation": functools.partial(layers.RandomTranslation, interpolation="nearest"),
@@ -69,9 +69,10 @@ def _augmentation(augmentation: Augmentation, seed: int) -> keras.layers.Layer:
 
 
 def _draw_kernels(network: keras.Model, generator: np.random.Generator) -> None:
-    """Draw every kernel from Keras's default distribution (Glorot & Bengio, 2010), but with NumPy's generator.
+    """Draw all weights of two or more dimensions, except biases, with NumPy's generator.
 
-    The distribution is uniform on ±√(6 / (fan in + fan out)). Each engine's own generator would draw other values.
+    The distribution is Keras's default (Glorot & Bengio, 2010): uniform between −√(6 / (fan in + fan out)) and
+    +√(6 / (fan in + fan out)). Each engine's own generator would draw other values.
     """
     for weight in network.trainable_weights:
         if len(weight.shape) > 1 and weight.name != "bias":  # attention has biases of two dimensions

@@ -1,4 +1,4 @@
-"""Offer the networks of `keras.applications` as functions of a `ModelSpec`, with random weights."""
+"""Offer the networks of `keras.applications` as functions that take a `ModelSpec`, with random initial weights."""
 
 import functools
 import inspect
@@ -25,8 +25,8 @@ def __dir__() -> list[str]:
 def _build(function: Callable[..., keras.Model], spec: ModelSpec) -> keras.Model:
     """Build the network, from float images (N, H, W, C) in [0, 1] to float32 probabilities (N, num_classes).
 
-    Every layer but the softmax follows the global policy. If the network can leave out its own scaling of images, it
-    does. EfficientNet B0 to B7 can't, so a float32 layer scales their images to [0, 255].
+    Every layer but the softmax follows Keras's global dtype policy. Networks that can leave out their own scaling of
+    images leave it out by default. EfficientNet B0 to B7 can't, so a float32 layer scales their images to [0, 255].
     """
     name, arguments = function.__name__, dict(spec.arguments)
     if "include_preprocessing" in inspect.signature(function).parameters:

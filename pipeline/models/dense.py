@@ -1,4 +1,4 @@
-"""Build the fully connected network of the TensorFlow guides: two hidden layers on flattened pixels."""
+"""Build the dense network of the TensorFlow guides (S2 in README.md): two hidden layers on flattened pixels."""
 
 import keras
 from keras import layers
@@ -7,7 +7,7 @@ from keras import layers
 def build(*, num_classes: int, image_shape: tuple[int, int, int], units: int) -> keras.Model:
     """Build the network, from float images (N, H, W, C) to float32 probabilities (N, num_classes).
 
-    Every layer but the softmax follows the global policy.
+    Each hidden layer has `units` units. Every layer but the softmax follows Keras's global dtype policy.
     """
     inputs = keras.Input(image_shape)
     x = layers.Flatten()(inputs)

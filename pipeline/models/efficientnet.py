@@ -1,7 +1,7 @@
-"""Build EfficientNet as the CIFAR-100 notebook (S3 in README.md) does by hand.
+"""Build EfficientNet layer by layer, as the CIFAR-100 notebook (S3 in README.md) does.
 
-The notebook's network departs from Tan & Le (2019, arXiv 1905.11946). relu6 replaces swish, convolutions have a bias,
-the first block keeps its expansion convolution, and there is neither dropout nor stochastic depth.
+The notebook's network departs from Tan & Le (2019, arXiv 1905.11946) in four ways. relu6 replaces swish, convolutions
+have a bias, the first block keeps its expansion convolution, and there is neither dropout nor stochastic depth.
 """
 
 import math
@@ -13,7 +13,11 @@ from keras import layers
 
 @dataclass(frozen=True)
 class Stage:
-    """Describe a row of inverted residual blocks. Only the first block has the stride."""
+    """Describe `repeats` inverted residual blocks in a row.
+
+    The first block has the stride `stride`, and the others have the stride 1. The first convolution of each block
+    multiplies the number of channels by `expansion`.
+    """
 
     filters: int
     kernel_size: int
@@ -45,8 +49,9 @@ def build(
 ) -> keras.Model:
     """Build the network, from float images (N, H, W, C) to float32 probabilities (N, num_classes).
 
-    Every layer but the softmax follows the global Keras policy. `depth` multiplies the repeats of all stages but the
-    first. `batch_norm` is the engine's layer: on TensorFlow, the notebook's fused kernel, which Keras 3 does not use.
+    Every layer but the softmax follows Keras's global dtype policy. `depth` multiplies the repeats of all stages but
+    the first, rounded up. `batch_norm` is the class of the normalization layers; runs use
+    `pipeline.engine.BatchNormalization`.
     """
     inputs = keras.Input(image_shape)
 
@@ -68,7 +73,10 @@ def build(
 
 
 def _inverted_residual(x, filters, kernel_size, stride, expansion, normalise):
-    """Expand, filter each channel in space, weigh the channels and project. Add the input if shapes allow."""
+    """Expand the channels of `x`, filter each channel in space, weigh the channels, and project to `filters` channels.
+
+    Add `x` to the result if the two have the same shape.
+    """
     entry = x
     expanded = entry.shape[-1] * expansion
     x = layers.Conv2D(expanded, 1, padding="same")(x)
@@ -82,7 +90,7 @@ def _inverted_residual(x, filters, kernel_size, stride, expansion, normalise):
 
 
 def _weigh_channels(x, channels, squeezed):
-    """Multiply the channels of `x` by weights in [0, 1] that two 1 × 1 convolutions compute from spatial means."""
+    """Multiply the channels of `x` by weights in [0, 1] that two 1 × 1 convolutions compute from channel means."""
     weights = layers.GlobalAveragePooling2D(keepdims=True)(x)
     weights = layers.Conv2D(squeezed, 1, activation="relu6")(weights)
     weights = layers.Conv2D(channels, 1, activation="sigmoid")(weights)

@@ -21,8 +21,8 @@ from pipeline.study.benchmark import Imported
 
 # Keras's global settings, which keras.config.set_<name> changes for the rest of the process.
 SETTINGS = ("dtype_policy", "epsilon", "floatx", "image_data_format")
+MIN_SCALE = 0.1  # of a model's first layer: a smaller scale is meant for images in [0, 255]
 # Methods that a subclass of keras.Model may override. A run would ignore the overrides and use Keras's own methods.
-MIN_SCALE = 0.1  # of a layer that rescales images in [0, 1]
 STEPS = ("call", "compute_loss", "compute_metrics", "test_step", "train_step")
 REBUILD = """
     def follow(layer):
@@ -32,15 +32,15 @@ REBUILD = """
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """Tell a user's `build(spec)` which model is wanted.
+    """Tell a user's function `build(spec)` which model to build.
 
     `build` returns a functional or Sequential `keras.Model` from float32 images (N, *image_shape) in [0, 1] to float32
-    probabilities (N, num_classes). Its layers follow Keras's global dtype policy, which is the variant's while `build`
-    runs. Only the last layer sets `dtype="float32"`. Keras's random state is seeded before the call.
+    probabilities (N, num_classes). The layers follow Keras's global dtype policy, which is the variant's policy while
+    `build` runs. Only the last layer sets `dtype="float32"`. Keras's random state is seeded before the call.
 
     Attributes:
-        image_shape: height, width and channels.
-        num_classes: the data set's number of classes, at least 2.
+        image_shape: height and width in pixels, and the number of channels.
+        num_classes: the number of classes in the data set.
         seed: the run's seed.
         arguments: the study's `model.arguments`.
     """
@@ -55,7 +55,8 @@ def build(model: Imported, spec: ModelSpec) -> keras.Model:
     """Return the model that the user's function builds for `spec`.
 
     Raises:
-        InputError: the function can't be imported or called, or the model it returns does not fit `spec`.
+        InputError: the function can't be imported or fails, changes Keras's settings, or uses another seed; or the
+            model that the function returns does not fit `spec` or ignores the policy.
     """
     with _unchanged_settings(model.name), _own_seed(model.name, spec.seed):
         module = user_code.load_module(model.module, Path(model.source))
@@ -79,7 +80,7 @@ def build(model: Imported, spec: ModelSpec) -> keras.Model:
 
 @contextlib.contextmanager
 def _unchanged_settings(name: str) -> Iterator[None]:
-    """Undo changes of `SETTINGS` inside the block, and refuse the code that made them."""
+    """Undo the changes that the block makes to `SETTINGS`, and raise an `InputError` if there are any."""
     before = {setting: getattr(keras.config, setting)() for setting in SETTINGS}
     yield
     changed = {setting: now for setting in SETTINGS if (now := getattr(keras.config, setting)()) != before[setting]}
@@ -95,7 +96,10 @@ def _unchanged_settings(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _own_seed(name: str, seed: int) -> Iterator[None]:
-    """Refuse code that seeds random numbers with anything but the run's `seed`, because all runs would start alike."""
+    """Raise an `InputError` if the block seeds random numbers with a number other than the run's `seed`.
+
+    All runs would otherwise start alike.
+    """
     with contextlib.ExitStack() as stack:
         watched = {
             call: stack.enter_context(mock.patch.object(module, function, wraps=getattr(module, function)))
@@ -167,7 +171,7 @@ def _check(name: str, network: Any, spec: ModelSpec) -> None:
 
 
 def _check_follows(name: str, network: keras.Model, policy: keras.DTypePolicy) -> None:
-    """Refuse a network if most of its weights are in layers that don't compute in the dtype of `policy`.
+    """Raise an `InputError` if most of the network's weights are in layers that ignore `policy`'s compute dtype.
 
     The last layer with weights does not count.
     """

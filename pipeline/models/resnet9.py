@@ -16,8 +16,9 @@ def build(
     """Build the network, from float images (N, H, W, C) to float32 probabilities (N, num_classes).
 
     The four stages have 1, 2, 4 and 8 times `width` filters; the original's `width` is 64. All stages but the first
-    halve height and width. The second and the last stage end in a residual block of two convolutions. Every layer but
-    the softmax follows the global policy.
+    halve height and width. The second and the last stage end in a residual block of two convolutions. `batch_norm` is
+    the class of the normalization layers; runs use `pipeline.engine.BatchNormalization`. Every layer but the softmax
+    follows Keras's global dtype policy.
     """
 
     def convolution(x: keras.KerasTensor, filters: int) -> keras.KerasTensor:

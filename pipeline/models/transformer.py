@@ -1,4 +1,4 @@
-"""Build a small vision transformer (Dosovitskiy et al., arXiv 2010.11929) for images of 28 or 32 pixels."""
+"""Build a small vision transformer (Dosovitskiy et al., arXiv 2010.11929) for images of 28 × 28 or 32 × 32 pixels."""
 
 import keras
 from keras import layers
@@ -7,7 +7,7 @@ PATCH_SIZE, NUM_HEADS, EXPANSION = 4, 4, 2
 
 
 class Positions(layers.Layer):
-    """Add to each token (N, tokens, width) a learned vector that depends on its place alone."""
+    """Add a learned vector to each token of `tokens` (N, num_tokens, width). Each place has a vector of its own."""
 
     def build(self, shape: tuple[int | None, int, int]) -> None:
         self.positions = self.add_weight(shape=shape[1:], initializer="glorot_uniform", name="positions")
@@ -21,7 +21,7 @@ def build(*, num_classes: int, image_shape: tuple[int, int, int], width: int, nu
 
     Each patch of 4 × 4 pixels becomes a token of `width` values. Each block normalizes its input before attention and
     before two dense layers (pre-norm). The mean over tokens takes the place of a class token. Every layer but the
-    softmax follows the global policy.
+    softmax follows Keras's global dtype policy.
     """
     inputs = keras.Input(image_shape)
     x = layers.Conv2D(width, PATCH_SIZE, strides=PATCH_SIZE)(inputs)
