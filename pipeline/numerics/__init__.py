@@ -1,1 +1,1 @@
-"""Find out what 16-bit arithmetic does here: facts, optimizer trials and gradients."""
+"""Examine 16-bit arithmetic on this machine: facts about it, its effect on gradients, and trials of optimizers."""

@@ -1,6 +1,6 @@
-"""Find out exactly what 16-bit arithmetic does: dtypes, range, loss scaling, sizes and shapes.
+"""Find facts about 16-bit arithmetic: dtypes, ranges, sums, loss scaling and sizes in bytes.
 
-Only NumPy's arithmetic is timed.
+Only `numpy_speedups` measures time.
 """
 
 import timeit
@@ -20,7 +20,10 @@ Facts = dict[str, Value]
 
 
 def range_facts() -> Facts:
-    """Square and round values with the engine. Return which results leave a type's range, and the bytes of a value."""
+    """Return facts about each dtype: the engine's squares, roundings and softmax, bytes per value, the largest value.
+
+    Also return the ratio of the numbers of parameters of two dense models, of which one has twice as many units.
+    """
     facts: Facts = {}
     for dtype in DTYPES:
         large, small = (_in_float32(keras.ops.square(keras.ops.cast(value, dtype))) for value in (256.0, 0.00001))
@@ -43,22 +46,22 @@ def range_facts() -> Facts:
 
 
 def _in_float32(tensor: Any) -> np.ndarray:
-    """Return the engine's result in float32, which holds every value of the other types."""
+    """Return the values of `tensor` as a float32 array. float32 holds every value of the 16-bit dtypes exactly."""
     found: np.ndarray = keras.ops.convert_to_numpy(keras.ops.cast(tensor, "float32"))
     return found
 
 
 def _rounded(value: Any, dtype: str) -> float:
-    """Round a float32 to `dtype`, as the engine does."""
+    """Have the engine round `value`, as a float32 number, to `dtype`."""
     return float(_in_float32(keras.ops.cast(keras.ops.convert_to_tensor(np.float32(value)), dtype)))
 
 
 def accumulation_facts() -> Facts:
-    """Multiply 16-bit matrices with the engine, and return the type in which it adds up the products.
+    """Multiply 16-bit matrices with the engine, and return the dtype in which the engine adds up the products.
 
-    Every factor is a multiple of 1/16 between 1 and 2, so float32 holds each product and, in any order, each partial
-    sum exactly. A sum in float32 is then rounded to one of the two 16-bit values around the exact sum. If the engine
-    keeps sums in 16 bits, some results are further off, even if it splits each sum among many lanes.
+    Every factor is a multiple of 1/16 between 1 and 2, so float32 holds every product and every partial sum exactly,
+    whatever the order of the sum. A sum in float32 is then rounded to one of the two 16-bit values around the exact
+    sum. If the engine keeps sums in 16 bits, some results are further off, even if each sum is split among many lanes.
     """
     rng = np.random.default_rng(0)
     left, right = (1 + rng.integers(0, 16, shape) / 16 for shape in ((64, 4096), (4096, 64)))
@@ -71,21 +74,27 @@ def accumulation_facts() -> Facts:
 
 
 def ends_beside(found: np.ndarray, exact: np.ndarray, dtype: str) -> bool:
-    """Return whether each value of `found` is within one unit in the last place, in `dtype`, of that in `exact`."""
+    """Return whether each value of `found` is close to the positive value in the same place of `exact`.
+
+    Close means: less than one unit in the last place of `dtype` apart.
+    """
     place = 2.0 ** np.floor(np.log2(exact)) * float(ml_dtypes.finfo(dtype).eps)
     return bool((np.abs(found - exact) < place).all())
 
 
 def dense_parameters(units: int) -> int:
-    """Count the dense model's parameters on MNIST: two layers of `units` and one of ten classes, with biases."""
+    """Return the dense model's number of parameters on MNIST.
+
+    The model has two layers of `units` units and one of ten units, all with biases.
+    """
     return (28 * 28 + 1) * units + (units + 1) * units + (units + 1) * 10
 
 
 def numpy_speedups() -> list[float]:
-    """Return, for each try, how many times as fast NumPy divides and adds in float16 as in float32.
+    """Return nine speedups: NumPy's time to divide and add in float32, divided by its time in float16.
 
-    The two types take turns. The arrays have the shape of a batch of MNIST in the published sources. The first try,
-    which also obtains the memory, is left out.
+    The two dtypes take turns. The arrays have the shape of a batch of MNIST in the published sources (README.md). The
+    first of ten tries is left out, because it also obtains the memory.
     """
 
     def seconds(dtype: str) -> float:
@@ -97,9 +106,9 @@ def numpy_speedups() -> list[float]:
 
 
 def policy_facts() -> Facts:
-    """Return the dtypes of a small model under each policy, and Keras's default loss scale.
+    """Return the dtypes of a small model under each of `KERAS_POLICIES`, and the kind of Keras's default loss scale.
 
-    Every layer follows the policy but the last, which returns float32.
+    Every layer but the last follows the policy. The last layer returns float32.
     """
     facts: Facts = {}
     for policy in KERAS_POLICIES:
@@ -127,12 +136,12 @@ def policy_facts() -> Facts:
 
 
 def loss_scale_facts() -> Facts:
-    """Drive a dynamic loss scale through a whole growth period and then into an overflow. Return how it changed.
+    """Take `GROWTH_STEPS` steps with a dynamic loss scale, then one that overflows. Return the changes of the scale.
 
-    The model returns its input times its weight, and the loss is the output, so each gradient is the input.
+    The model returns its input times its weight, and the loss is the output. So the gradient of each step is the input.
     """
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, use_bias=False)])
-    optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.001))  # explicit: any can be wrapped
+    optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.001))  # in float32, Keras adds none
     model.compile(optimizer, lambda _, outputs: outputs, steps_per_execution=GROWTH_STEPS - 1)
 
     def scale_after(num_steps: int, gradient: float) -> float:

@@ -1,6 +1,7 @@
-"""Train a model briefly with several seeds, to examine skipped steps, a leaking split and 16-bit optimizers.
+"""Train a model briefly with several seeds, to examine loss scaling, a leaking split and optimizers in 16 bits.
 
-Reset one model for each seed, because tracing costs more than training.
+A leaking split lets a model train on some of its validation examples. All seeds use the same model, which is reset,
+because tracing a new model takes longer than the training.
 """
 
 import hashlib
@@ -9,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from pipeline import engine  # first: it silences the engine before Keras imports it
+from pipeline import engine  # import this before Keras, so that the engine starts silently
 
 # isort: split
 import keras
@@ -24,12 +25,12 @@ from pipeline.training import building
 from pipeline.training.evaluation import score
 from pipeline.training.precision import scaled
 
-SEEDS = range(6)  # if all six agree, more than half of all seeds surely do
+SEEDS = range(6)  # if all six agree, more than half of all seeds do so (with 98 % confidence)
 NUM_FIRST_STEPS = 10
 SPLIT_SIZE, NUM_VALIDATED = TrainingSize(units=128, num_examples=1000, batch_size=32, num_epochs=15), 500
-# How the CIFAR-100 notebook splits its training data.
+# Settings of the split of training data in the CIFAR-100 notebook (S3 in README.md).
 NUM_SPLIT, NUM_HELD_OUT, SHUFFLE_BUFFER, SHUFFLE_SEED = 50_000, 10_000, 100_000, 42
-Start = tuple[int, list[np.ndarray]]  # a seed, and the weights that it gives a model
+Start = tuple[int, list[np.ndarray]]  # a seed, and a model's initial weights with this seed
 
 
 def build(benchmark: Benchmark, data: Dataset, policy: str, seed: int = 0) -> keras.Model:
@@ -38,12 +39,12 @@ def build(benchmark: Benchmark, data: Dataset, policy: str, seed: int = 0) -> ke
 
 
 def starts(benchmark: Benchmark, data: Dataset, policy: str, seeds: Sequence[int]) -> Iterator[Start]:
-    """Yield each seed with the weights that it gives the model."""
+    """Yield each seed with the initial weights that the model has with this seed."""
     return ((seed, build(benchmark, data, policy, seed).get_weights()) for seed in seeds)
 
 
 def from_each(model: keras.Model, starts: Iterable[Start]) -> Iterator[int]:
-    """Set a compiled model to each of `starts`, reset its optimizer to its initial state, and yield the seed."""
+    """For each of `starts`, set a compiled model to the weights, reset the model's optimizer, and yield the seed."""
     model.optimizer.build(model.trainable_variables)
     fresh = [keras.ops.convert_to_numpy(variable.value) for variable in model.optimizer.variables]
     for seed, weights in starts:
@@ -54,7 +55,10 @@ def from_each(model: keras.Model, starts: Iterable[Start]) -> Iterator[int]:
 
 
 def build_for_steps(benchmark: Benchmark, data: Dataset, policy: str) -> keras.Model:
-    """Return the benchmark's model under `policy`, compiled like a plain variant, but for one step at a time."""
+    """Return the benchmark's model under `policy`, compiled to take one step at a time.
+
+    Otherwise, it is compiled as for a variant with default settings.
+    """
     recipe = benchmark.model_copy(update={"steps_per_execution": 1})
     model = build(recipe, data, policy)
     plain = Variant(policy=policy, batch_multiplier=1)
@@ -63,7 +67,10 @@ def build_for_steps(benchmark: Benchmark, data: Dataset, policy: str) -> keras.M
 
 
 def take_steps(model: keras.Model, batches: ShuffledBatches, num_steps: int) -> None:
-    """Take steps on the batches in order, again and again. Leave out the last batch, which may be smaller."""
+    """Take `num_steps` steps on the batches in order, and begin again when the batches run out.
+
+    Leave out the last batch, which may be smaller, unless there is only one batch.
+    """
     for step in range(num_steps):
         model.train_on_batch(*batches[step % max(1, len(batches) - 1)])
 
@@ -76,12 +83,13 @@ def train_from_each(
     size: TrainingSize,
     auto_scale_loss: bool = True,
 ) -> Iterator[np.random.Generator]:
-    """Train the model from each of `starts`. After each, yield the generator that drew the order of the examples.
+    """Train the model from each of `starts`. After each training, yield the generator that ordered the examples.
 
-    One call of `fit` trains all epochs. Each epoch has its own order of examples.
+    One call of `fit` trains all epochs. The order of the examples differs from epoch to epoch.
 
     Args:
-        auto_scale_loss: let Keras decide whether to scale the loss.
+        size: the number of examples, taken from the front of `examples`, the batch size and the number of epochs.
+        auto_scale_loss: whether Keras decides if the loss is scaled.
     """
     model.compile(
         optimizer,
@@ -99,9 +107,9 @@ def train_from_each(
 
 
 def skipped_steps(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> list[int]:
-    """Return how many of the first `NUM_FIRST_STEPS` steps under mixed_float16 are skipped, by seed.
+    """Return, for each seed, the number of skipped steps among the first `NUM_FIRST_STEPS` under mixed_float16.
 
-    The dynamic loss scale skips them because it starts too high.
+    The dynamic loss scale skips a step if a gradient overflows. In the first steps, the scale may still be too high.
     """
     model = build_for_steps(benchmark, data, "mixed_float16")
     found = []
@@ -117,17 +125,17 @@ def has_tensorflow() -> bool:
 
 
 def trained_on() -> int:
-    """Return how many of its validation examples the CIFAR-100 notebook also trains on.
+    """Return the number of validation examples on which the CIFAR-100 notebook (S3 in README.md) also trains.
 
     The notebook shuffles with a seed. It takes the first shuffled examples for validation, and the rest for training.
-    But the shuffle is repeated for each of the two, and gives a different order each time.
+    But TensorFlow shuffles again for each of these two parts, and each time in a different order.
     """
     held_out, trained = _split()
     return len(set(held_out) & set(trained))
 
 
 def _split() -> tuple[list[int], list[int]]:
-    """Return the indices of the examples held out, and of the examples trained on."""
+    """Return the notebook's indices of the examples held out, and of the examples trained on."""
     import tensorflow as tf  # only TensorFlow shuffles in this way
 
     tf.random.set_seed(None)  # as in a fresh process: a global seed would change the order
@@ -139,17 +147,17 @@ def _split() -> tuple[list[int], list[int]]:
 
 
 def split_digest() -> str | None:
-    """Return a digest of both parts of the notebook's split, or None without TensorFlow."""
+    """Return the SHA-256 of the two lists that `_split` returns, each sorted, or None without TensorFlow."""
     if not has_tensorflow():
         return None
     return hashlib.sha256(repr([sorted(part) for part in _split()]).encode()).hexdigest()
 
 
 def split_gains(benchmark: Benchmark, data: Dataset, share: float, seeds: Sequence[int]) -> list[float]:
-    """Return by how many percentage points a leaking split raises the validation accuracy, by seed.
+    """Return, for each seed, the rise of the validation accuracy that a leaking split causes, in percentage points.
 
-    A small dense model nearly memorizes some examples. It is then validated on unseen examples, and on an equal number
-    of examples of which it has seen `share`. Only the split differs.
+    Train a small dense model until it nearly memorizes its examples. Then validate the same model twice: on unseen
+    examples, and on equally many examples of which the model has seen the share `share`, in [0, 1].
     """
     recipe = benchmark.with_dense_model(SPLIT_SIZE.units).model_copy(update={"image_size": data.train.images.shape[1]})
     model, chosen = build(recipe, data, "float32"), recipe.optimizer
@@ -168,11 +176,12 @@ def split_gains(benchmark: Benchmark, data: Dataset, share: float, seeds: Sequen
 
 
 def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Run every trial with every seed, and yield its results and its float32 twin's.
+    """Run each of `TRIALS` with every seed, and yield the results of the trial and of its float32 twin.
 
-    The twin has the same optimizer, options, seeds and batches. The model is the dense network with 64 units.
-    Accuracies, in [0, 1], are on the validation examples. `num_trained` counts the seeds with which a trial ends at
-    most 5 percentage points below its float32 twin.
+    The twin is a trial in float32 without loss scaling, with the same optimizer, options, seeds and batches. The model
+    is the dense network with 64 units. Accuracies, in [0, 1], are those on the first 2,000 validation examples.
+    `num_trained` is the number of seeds with which the trial's accuracy is at most 5 percentage points below the
+    twin's.
     """
     recipe = benchmark.with_dense_model(TRIAL_SIZE.units)
     at_seeds = list(starts(recipe, data, "float32", seeds))
@@ -191,10 +200,10 @@ def run_trials(benchmark: Benchmark, data: Dataset, seeds: Sequence[int]) -> Ite
 
 
 def _accuracies(recipe: Benchmark, data: Dataset, trial: OptimizerTrial, at_seeds: Sequence[Start]) -> list[float]:
-    """Return the validation accuracy of the trial, in [0, 1], with every seed."""
+    """Return, for each start, the validation accuracy of the trial, in [0, 1]."""
     model = build(recipe, data, trial.policy)
     optimizer = building.make_optimizer(trial.optimizer, 0.001, trial.options)
-    # None leaves the loss scale to Keras: none under a pure policy, a dynamic scale under mixed_float16.
+    # None leaves the loss scale to Keras: a dynamic scale under mixed_float16, and no scale under other policies.
     by_itself = trial.loss_scale is None
     if trial.loss_scale == "dynamic":
         optimizer = scaled(optimizer, Dynamic(mode="dynamic"))

@@ -1,7 +1,8 @@
-"""Measure how large the gradients of a real training step are, and what float16 makes of them.
+"""Measure the sizes of the gradients in a training step, and the share that float16 flushes (rounds to zero).
 
-Like figure 3 of Micikevicius et al., Mixed Precision Training (arXiv 1710.03740), count activation gradients by
-exponent and find the share that float16 flushes to zero, without and with a loss scale.
+As in figure 3 of Micikevicius et al., Mixed Precision Training (arXiv 1710.03740), count activation gradients by
+exponent. Find the share that float16 flushes, without and with a loss scale. An activation gradient is a gradient of
+the loss with respect to an output of a layer.
 """
 
 import contextlib
@@ -21,16 +22,21 @@ from pipeline.numerics.facts import DTYPES
 from pipeline.study.benchmark import Benchmark
 
 LOWEST, HIGHEST = -60, 20
-NUM_STEPS_BEFORE = 10  # the step measured should not be the very first
+NUM_STEPS_BEFORE = 10  # so that the measured step is not the very first
 
 
 def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float) -> dict[str, Any]:
-    """Return the activation gradients of one float32 step on real data, at the baseline's batch size, by exponent.
+    """Count the activation gradients of one float32 step on real data by exponent, at the benchmark's batch size.
 
-    `counts` has the number of gradients with exponent ⌊log₂|g|⌋ for each of `exponents`. The ends include all
-    exponents beyond them. The shares leave out values that are zero in float32. They are the shares of gradients that
-    float16 makes zero without and with scaling, of scaled gradients that become infinite, and of activations that
-    float16 makes zero (`forward_flushed_share`).
+    Return a dictionary with these values. All shares are in [0, 1], and leave out values that are zero in float32.
+
+    - `exponents`: from `LOWEST` to `HIGHEST`.
+    - `counts`: for each of `exponents`, the number of gradients g with the exponent ⌊log₂|g|⌋. Gradients with an
+      exponent beyond either end count at that end.
+    - `flushed_share`, `flushed_share_scaled`: the share of gradients that float16 rounds to zero, without and with
+      `loss_scale`.
+    - `overflow_share_scaled`: the share of gradients that become infinite in float16 with `loss_scale`.
+    - `forward_flushed_share`: the share of activations (outputs of hidden layers) that float16 rounds to zero.
     """
     model = build_for_steps(benchmark, data, "float32")
     batches = ShuffledBatches(data.train, benchmark.batch_size, seed=0)
@@ -52,10 +58,10 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float) -
 
 
 def sizes_of_step(model: keras.Model, images: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the absolute outputs of all hidden layers, and the absolute gradients of the mean loss at these outputs.
+    """Return the absolute outputs of all hidden layers, and the absolute gradients with respect to these outputs.
 
-    Both have the shape (num_outputs,). The layers are those of the network, which is the last layer of `model`. Without
-    a hidden layer, the probabilities take the place of its output.
+    The gradients are those of the mean loss. Both arrays have the shape (num_values,). The hidden layers are those of
+    the network, which is the last layer of `model`. If there is no hidden layer, take the network's output instead.
 
     Args:
         images: (N, ...), as `model` takes them.
@@ -65,7 +71,7 @@ def sizes_of_step(model: keras.Model, images: np.ndarray, labels: np.ndarray) ->
     entry = keras.ops.cast(keras.Model(model.inputs, model.layers[-2].output)([images]), network.inputs[0].dtype)
     tensors = _hidden(network) or network.outputs
     outputs = keras.tree.flatten(keras.Model(network.inputs, tensors)(entry))
-    # The derivative at a zero added to an output is the gradient of the loss with respect to that output.
+    # Add a zero to each output. The gradient with respect to this zero equals the gradient with respect to the output.
     zeros = [keras.Variable(keras.ops.zeros_like(output)) for output in outputs]
 
     def loss() -> Any:
@@ -85,14 +91,17 @@ def _and_add(call: Callable[..., Any], value: keras.Variable) -> Callable[..., A
 
 
 def _sizes(tensors: Iterable[Any]) -> np.ndarray:
-    """Return the absolute values of all tensors, joined."""
+    """Return the absolute values of all tensors in one array (num_values,)."""
     sizes: np.ndarray = np.abs(np.concatenate([keras.ops.convert_to_numpy(each).ravel() for each in tensors]))
     return sizes
 
 
 def _hidden(network: keras.Model) -> list[Any]:
-    """List the output of every layer but the last. Leave out layers with several outputs and layers called twice."""
-    nodes = [node for depth in network._nodes_by_depth.values() for node in depth]  # `layers` has one call of each
+    """List the output of every layer but the last.
+
+    Leave out layers with several outputs, layers that are called twice, and outputs that are not floats.
+    """
+    nodes = [node for depth in network._nodes_by_depth.values() for node in depth]  # `layers` hides second calls
     calls = Counter(node.operation for node in nodes)
     tensors = [
         node.output_tensors[0]
@@ -103,7 +112,7 @@ def _hidden(network: keras.Model) -> list[Any]:
 
 
 def flushed_share(values: np.ndarray) -> float:
-    """Return the share of values > 0 that float16 rounds to zero."""
+    """Return the share, in [0, 1], of `values` that float16 rounds to zero. All `values` are positive."""
     return float((_to_float16(values) == 0).mean())
 
 

@@ -1,4 +1,4 @@
-"""Name what the numerics stage examines. Nothing here needs an engine."""
+"""Name the facts, samples and trials of results/numerics.json. Nothing here needs an engine."""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
@@ -7,13 +7,14 @@ from pipeline.study.policies import POLICIES
 
 KERAS_POLICIES = [name for name, policy in POLICIES.items() if policy.keras == name]
 DTYPES = ("float32", "float16", "bfloat16")  # the first is the reference
-TWICE = (64, 4096)  # widths at which the dense model is compared with one of twice the units
+TWICE = (64, 4096)  # the dense model with these numbers of units is compared with one with twice as many
 GROWTH_STEPS = 2000  # Keras doubles its loss scale after this many steps without an overflow
-NO_GROWTH = -1  # in place of an unknown number of steps
+NO_GROWTH = -1  # stands for an unknown number of steps
 Value = float | int | str | bool
 
 
-# Kinds of facts, by what they describe. A fact's name joins its kind and what it describes: `square_of_256.float16`.
+# Kinds of facts: some describe a dtype, some a policy, others neither. A fact's name joins the kind and the dtype or
+# policy, as in `square_of_256.float16`.
 _BY_TYPE = (
     *("square_of_256", "square_of_1e-05", "smallest_square_is_zero", "rounded_4e-08", "rounded_65519"),
     *("softmax_of_minus_20_is_zero", "bytes_per_value", "largest"),
@@ -31,7 +32,7 @@ _OF_GRADIENTS = ("some_flushed", "forward_rarely_flushed", "fewer_flushed_when_s
 
 
 def fact_names(benchmarks: Iterable[str]) -> set[str]:
-    """Return every name under `facts` in results/numerics.json, for a study with these benchmarks."""
+    """Return every name that `facts` in results/numerics.json may have, for a study with these benchmarks."""
     found = {f"{kind}.{dtype}" for kind in _BY_TYPE for dtype in DTYPES}
     found |= {f"products_accumulate_in.{dtype}" for dtype in DTYPES[1:]}
     found |= {f"{kind}.{policy}" for kind in _BY_POLICY for policy in KERAS_POLICIES}
@@ -43,23 +44,24 @@ def fact_names(benchmarks: Iterable[str]) -> set[str]:
 
 
 def is_measured(fact: str) -> bool:
-    """Return whether a fact was measured. Formats, shapes and Keras's rules decide the others."""
+    """Return whether the machine or the data decide a fact. Formats, shapes and Keras's rules decide all others."""
     return fact.startswith(("gradients.", "products_accumulate_in."))
 
 
-# The unit of each experiment's samples. A benchmark's name may follow the experiment's.
+# The unit of each experiment's samples. In the file, a benchmark's name may follow: `skipped_steps.mnist`.
 SAMPLES = {"numpy_float16_speedup": "×", "notebook_split_gain": " points", "skipped_steps": ""}
 
 
 def sample_names(benchmarks: Iterable[str]) -> set[str]:
-    """Return every name that `samples` in results/numerics.json may have. The file lacks experiments that can't run."""
+    """Return every name that `samples` in results/numerics.json may have, for a study with these benchmarks."""
     return {"numpy_float16_speedup", "notebook_split_gain"} | {f"skipped_steps.{name}" for name in benchmarks}
 
 
 class OptimizerTrial(NamedTuple):
-    """Describe a trial of an optimizer under a policy, perhaps repaired by an option such as another epsilon.
+    """Describe a trial: a short training with an optimizer under a policy.
 
-    `loss_scale` is a fixed value or `dynamic`. None leaves the choice to Keras.
+    `options` are arguments of the optimizer, such as a larger epsilon. `loss_scale` is a fixed value or `dynamic`. None
+    leaves the choice to Keras.
     """
 
     name: str
@@ -70,7 +72,7 @@ class OptimizerTrial(NamedTuple):
 
 
 class TrainingSize(NamedTuple):
-    """Say how a dense network is trained. All trials together take half a minute."""
+    """Give the sizes of a dense network and of its training."""
 
     units: int
     num_examples: int
@@ -78,9 +80,9 @@ class TrainingSize(NamedTuple):
     num_epochs: int
 
 
-TRIAL_SIZE = TrainingSize(64, 4000, 32, 2)
-NUM_SCORED = 2000  # validation examples scored: a standard error of one percentage point
-SHORTFALL = 0.05  # a trial fails if it ends more than this below its float32 twin
+TRIAL_SIZE = TrainingSize(64, 4000, 32, 2)  # all trials together then take half a minute
+NUM_SCORED = 2000  # validation examples; an accuracy's standard error is then about one percentage point
+SHORTFALL = 0.05  # a trial fails if its accuracy is lower than its float32 twin's by more than this
 FIXED_SCALES = (1e-6, 1, 2**20)
 TRIALS = (
     OptimizerTrial("adam.float16", "float16", "adam", {}),

@@ -1,8 +1,8 @@
-"""Find out what 16-bit arithmetic does in a study: the facts, samples, gradients and trials of `numerics.json`."""
+"""Produce the facts, samples, gradients and trials of a study, which results/numerics.json holds."""
 
 from typing import Any
 
-from pipeline import engine  # first: it silences the engine, which takes seconds to import
+from pipeline import engine  # import this before all that imports Keras, so that the engine starts silently
 
 # isort: split
 from pipeline.data import datasets
@@ -18,7 +18,10 @@ RARE = 0.01
 
 
 def find(study: Study) -> dict[str, Any]:
-    """Return what `numerics.json` holds for a study, with this process's environment but without the trials."""
+    """Return the facts, samples and gradients of a study, and the environment of this process.
+
+    If a benchmark does not fit into memory, the results that can't be obtained are missing.
+    """
     found: dict[str, Any] = {"facts": {}, "samples": {}, "gradients": {}}
     facts, samples = found["facts"], found["samples"]
     found["environment"] = environment_here(engine.accelerators(), engine.version(), engine.kernels())
@@ -28,7 +31,7 @@ def find(study: Study) -> dict[str, Any]:
         facts["notebook_split.num_trained_on"] = experiments.trained_on()
     else:
         print("notebook_split is skipped: the notebook splits by a shuffle of TensorFlow, which is not installed")
-    # The benchmark with the most classes shows best what a network memorizes.
+    # Memorized examples raise the accuracy most on the benchmark with the most classes.
     looked_at = study.numerics_on or study.benchmarks
     hardest = max(looked_at, key=lambda name: len(read_description(study.benchmarks[name].dataset).classes))
     facts |= arithmetic.range_facts() | arithmetic.accumulation_facts()
@@ -60,9 +63,9 @@ def find(study: Study) -> dict[str, Any]:
 
 
 def find_trials(study: Study) -> list[dict[str, Any]]:
-    """Run the trials on the data of the study's first dense network.
+    """Run the trials on the data of the first benchmark with a dense network, and return the results.
 
-    Return an empty list without such a network, or if the study asks only for facts.
+    Return an empty list if there is no such benchmark, or if the study asks only for facts.
     """
     dense = [name for name in study.numerics_on or study.benchmarks if study.benchmarks[name].model.name == "dense"]
     if study.numerics == "facts" or not dense:

@@ -1,4 +1,4 @@
-"""Say what the numerics stage found. Nothing here needs an engine."""
+"""Make sentences about the results of the numerics stage. Nothing here needs an engine."""
 
 from collections.abc import Mapping, Sequence
 
@@ -24,6 +24,6 @@ def _fact_said(name: str, value: Value) -> Said:
 
 
 def sample_said(name: str, values: Sequence[float]) -> Said:
-    """Say what an experiment found over all its tries."""
+    """Return a sentence about the mean of all tries of an experiment."""
     kind, _, benchmark = name.partition(".")
     return Said(f"sample.{kind}", {"mean": mean(values), "num_tries": len(values), "benchmark": benchmark})
