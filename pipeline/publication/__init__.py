@@ -1,1 +1,1 @@
-"""Publish a study: pack its archive, recompute its results from an archive, and write pages."""
+"""Pack a study into an archive, recompute results from an archive, and make the pages of published studies."""

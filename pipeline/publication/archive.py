@@ -1,6 +1,6 @@
-"""List the files that the archive of a published study holds, and recompute a study from a stranger's archive.
+"""Define the archive of a published study, and recompute the study's results from an archive.
 
-Results come from the raw records, by this project's code and claims.
+`recompute` uses the records in the archive, and this project's own code and claims.
 """
 
 import re
@@ -23,7 +23,7 @@ from pipeline.study.schema import Study, load_study
 
 ARCHIVE, PAGE, FIGURE = "study.zip", "README.md", "answer.svg"  # the files of a published study's folder
 METADATA = "ro-crate-metadata.json"
-OVERLAY = "overlay.diff"  # a diff from the commit in the runs' records to the code that made them
+OVERLAY = "overlay.diff"  # a diff from the commit that the records name to the code that made the runs
 GET_IT_AGAIN = "Get it again from whoever published it."
 OF_A_RUN = ("record.json", "epochs.csv", "predictions.npz")
 OF_A_MEASUREMENT = ("blocks.csv", "measurement.json")
@@ -31,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def names_of_study(study: Study) -> Iterator[str]:
-    """Yield the names of the files that the archive of `study` may hold: raw records and their inputs."""
+    """Yield the path, inside the archive of `study`, of each file that the archive may hold, except `METADATA`."""
     yield from (str(PARAMS), "claims.yaml", OVERLAY, "results/numerics.json")
     for benchmark in study.benchmarks:
         yield f"runs/{benchmark}/{LEFT_OUT}"
@@ -43,10 +43,11 @@ def names_of_study(study: Study) -> Iterator[str]:
 def unpack(archive: Path, folder: Path) -> None:
     """Unpack the study in `archive` into the empty `folder`.
 
-    Only `params.yaml` is written before the names of all files are known to belong to the study.
+    Write `params.yaml` first, and the other files only if the names of all files belong to the study.
 
     Raises:
-        InputError: the archive is missing, damaged, too large, or holds a file that does not belong to its study.
+        InputError: the archive is missing, damaged or too large, has no valid `params.yaml`, or holds a file that does
+            not belong to the study.
     """
     contents = read_zip(archive, GET_IT_AGAIN)
     if str(PARAMS) not in contents:
@@ -64,10 +65,11 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 def recompute(archive: Path, root: Path) -> Results:
-    """Unpack the study in `archive` into the empty folder `root`, and compare and judge its records.
+    """Unpack `archive` into the empty folder `root`, and return the results that its records give.
 
-    Nothing in the archive is imported or executed. All archives from strangers pass through this function. It either
-    reads an archive or refuses it with a message, whatever the archive holds.
+    Compare the records by this project's code, and judge this project's claims, not the claims in the archive. Import
+    and execute nothing from the archive. Whatever the archive holds, this function either returns results or raises
+    `InputError`.
 
     Raises:
         InputError: the archive is faulty; the message names the archive and the fault.
@@ -76,17 +78,18 @@ def recompute(archive: Path, root: Path) -> Results:
         unpack(archive, root)
         shutil.copyfile(PROJECT / CLAIMS, root / CLAIMS)  # not the claims in the archive
         return remake(root)
-    except Exception as error:  # a stranger's values of the right type but the wrong meaning can raise anything
+    except Exception as error:  # a stranger's values may have the right type and still raise any error
         reason = error.fault if isinstance(error, InputError) else f"{type(error).__name__}: {excerpt(error)}"
         words = str(reason).replace(f"{root}/", "")
         raise InputError(words if str(archive) in words else f"{excerpt(archive)} is refused: {words}") from error
 
 
 def remake(root: Path) -> Results:
-    """Compare and judge the raw records under `root`, and write the results there.
+    """Compare the records under `root`, judge the claims there, write the results there, and return the results.
 
     Raises:
-        InputError: the records contradict themselves or one another, or belong to another study.
+        InputError: there are no records, or a file is missing or damaged, contradicts itself or another file, or
+            belongs to another study. A stranger's records may also raise other errors.
     """
     compare_runs(root)
     judge_results(root)
@@ -94,7 +97,10 @@ def remake(root: Path) -> Results:
 
 
 def check_name(folder: Path) -> None:
-    """Raise `InputError` if a web address can't contain the folder's name."""
+    """Raise `InputError` unless the folder's name is fit to be part of a web address.
+
+    The name may have at most 100 ASCII letters, digits, `.`, `-` and `_`, and must begin with a letter or a digit.
+    """
     if not _NAME.fullmatch(folder.name):
         raise InputError(
             f"{excerpt(folder)}: its name becomes part of an address, so it may have at most 100 letters, digits, ., - "
@@ -103,7 +109,11 @@ def check_name(folder: Path) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise `InputError` if the name or content of `folder` is not that of a published study."""
+    """Raise `InputError` unless `folder` can be the folder of a published study.
+
+    The folder's name must pass `check_name`. The folder must not be or contain a symbolic link, and may contain only
+    `ARCHIVE`, `PAGE` and `FIGURE`.
+    """
     check_name(folder)
     for path in [folder, *folder.glob("*")]:
         if path.is_symlink() or (path != folder and path.name not in (ARCHIVE, PAGE, FIGURE)):

@@ -1,4 +1,4 @@
-"""Pack a study as a research object: an RO-Crate 1.1 with the Process Run profile 0.5."""
+"""Pack a study into a zip file with metadata that follow two standards, RO-Crate 1.1 and Process Run Crate 0.5."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ from pipeline.study.schema import load_study
 
 PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 LICENSE = "https://spdx.org/licenses/Apache-2.0"
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of every file, so that the same study gives the same bytes
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the date given to every file, so that the same study gives the same bytes
 _SOFTWARE_HERITAGE = "https://archive.softwareheritage.org"
 _FOLDERS = {
     "runs/": "Of each run its record, its epochs, and the class that it predicts for each test image",
@@ -37,10 +37,12 @@ _FILES = {
 
 
 def publish(root: Path, archive: Path) -> Results:
-    """Write the archive of the study under `root`, with only the runs of that study, and return its results.
+    """Pack the study under `root` into `archive`, and return the study's recomputed results.
+
+    Leave out runs that do not belong to the study.
 
     Raises:
-        InputError: the results can't be recomputed from these files; the message says why.
+        InputError: `params.yaml` is faulty, or the results can't be recomputed from the files. The message says why.
     """
     study = load_study(root / PARAMS)
     names = sorted(name for name in names_of_study(study) if (root / name).is_file())
@@ -61,10 +63,11 @@ def publish(root: Path, archive: Path) -> Results:
 
 
 def metadata(results: Results, names: Iterable[str]) -> str:
-    """Return the text of `ro-crate-metadata.json`, which describes how the study's records were made from its inputs.
+    """Return the text of `ro-crate-metadata.json`, which names the software and the inputs of the study's records.
 
     Args:
-        names: the files in the archive. Files of runs and of timed blocks are described by folder.
+        names: the paths of the files in the archive. All files under `runs/` share one description, and so do all files
+            under `results/speed/`.
     """
     names = set(names)
     citation = yaml_files.load(PROJECT / "CITATION.cff")
@@ -80,7 +83,7 @@ def metadata(results: Results, names: Iterable[str]) -> str:
     profile = entity(PROFILE, "CreativeWork", name="Process Run Crate", version="0.5")
     text = "Permits use, change and distribution, on conditions."
     crate.license = entity(LICENSE, "CreativeWork", name="Apache License 2.0", identifier=LICENSE, description=text)
-    # Software Heritage identifies the commit by an absolute URI that depends on no repository.
+    # Software Heritage's address of a commit does not depend on where the repository is hosted.
     commit = results.environments[0]["git_commit"]
     address = f"{_SOFTWARE_HERITAGE}/swh:1:rev:{commit}" if commit else _SOFTWARE_HERITAGE
     # The developers have no web site, so the software's address takes its place.

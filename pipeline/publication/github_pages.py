@@ -1,7 +1,7 @@
-"""Write the pages that GitHub shows: one for each published study, and the overview of all.
+"""Make the pages that GitHub shows: one for each published study, and an overview of all published studies.
 
-A study's page has its first screen in Markdown, and its figure. The overview has speed, accuracy and memory by format,
-and a verdict for each claim.
+A study's page shows the tables of the report's first screen and a figure. The overview shows step time, speed, accuracy
+and memory by policy, and the verdicts on each claim.
 """
 
 import hashlib
@@ -35,7 +35,11 @@ _ENGINES = {"keras": "Keras", "tensorflow": "TensorFlow", "jax": "JAX"}
 
 
 def study_page(results: Results, archive: Path) -> dict[str, str]:
-    """Return, by file name, the text of the page and, if there is anything to draw, of its figure."""
+    """Return a study's page (Markdown) and, if there is anything to draw, its figure (SVG), by file name.
+
+    Args:
+        archive: the file from which `results` were recomputed. The page names the file and gives the SHA-256.
+    """
     values = contents(results)
     with zipfile.ZipFile(archive) as file:
         has_overlay = OVERLAY in file.namelist()
@@ -68,19 +72,19 @@ def study_page(results: Results, archive: Path) -> dict[str, str]:
 
 
 def software(environment: Mapping[str, Any]) -> str:
-    """Name the software of an environment, as in "Keras 3.12.0, TensorFlow 2.21.0, Python 3.11.2"."""
+    """Name the engine, Python and any GPU driver, as in "Keras 3.12.0, TensorFlow 2.21.0, Python 3.11.2"."""
     driver = [f"driver {environment['driver']}"] if environment["driver"] else []
     return ", ".join([engine(environment), f"Python {environment['python']}", *driver])
 
 
 def engine(environment: Mapping[str, Any]) -> str:
-    """Name the engine of an environment with its versions, as in "Keras 3.12.0, TensorFlow 2.21.0"."""
+    """Name the packages of the engine with their versions, as in "Keras 3.12.0, TensorFlow 2.21.0"."""
     packages = environment["packages"]
     return ", ".join(f"{title} {packages[name]}" for name, title in _ENGINES.items() if name in packages)
 
 
 class Place(NamedTuple):
-    """Hold a row of a table: one device, network and batch in one study, and the text of its cells by format."""
+    """Hold a row of the overview: one device and batch size of a study, and the lines of each cell by policy."""
 
     device: str
     is_cpu: bool  # CPUs are sorted after accelerators
@@ -92,7 +96,10 @@ class Place(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Hold a claim, the studies that decided it (by verdict), and the studies that could not decide it."""
+    """Hold a claim, or an experiment of our own if `is_finding`, and the names of the studies that tested it.
+
+    `found` lists the studies that decided the claim, by verdict. `tried` lists the studies that could not decide it.
+    """
 
     claim: Claim
     is_finding: bool
@@ -101,7 +108,7 @@ class Decision(NamedTuple):
 
 
 def index_page(studies: Mapping[str, Results]) -> str:
-    """Return the text of the overview. `studies` maps the name of each study's folder to its results."""
+    """Return the overview in Markdown. `studies` maps the name of each study's folder to the study's results."""
     tables: dict[str, list[Place]] = defaultdict(list)
     for name, results in studies.items():
         for benchmark, title in benchmark_names(results.study).items():
@@ -129,7 +136,13 @@ def index_page(studies: Mapping[str, Results]) -> str:
 
 
 def places(name: str, results: Results, benchmark: str) -> list[Place]:
-    """Return a row for each batch size of `benchmark` that has any result."""
+    """Return a row of the overview for each batch size at which `benchmark` has a result.
+
+    Leave out variants of the group `FURTHER`, and variants that keep some layers in float32.
+
+    Args:
+        name: the name of the study's folder.
+    """
     study = results.study
     shown = [row for row in variant_rows(study, results.tables, benchmark) if row.group != FURTHER and row.is_known]
     rows = [row for row in shown if not study.variants[row.name].float32_layers]
@@ -151,7 +164,12 @@ def places(name: str, results: Results, benchmark: str) -> list[Place]:
 
 
 def _cell(results: Results, benchmark: str, of_batch: Mapping[str, VariantRow], key: str) -> Sequence[str]:
-    """Return the results of a format at one batch size, one line each: step time, speed, accuracy and memory."""
+    """Return the lines of a cell: step time, speed, accuracy and memory, without those that are unknown.
+
+    Args:
+        of_batch: the rows of one batch size, by policy.
+        key: the policy of the cell.
+    """
     row = of_batch[key]
     lines = [f"{digits(1000 * row.step_seconds)} ms"] if row.step_seconds else []
     beside = next((name for name in (DEFAULT_POLICY, "float32") if name in of_batch and name != key), None)
@@ -163,12 +181,13 @@ def _cell(results: Results, benchmark: str, of_batch: Mapping[str, VariantRow], 
     if pair and row.accuracy is not None and not pair.reason:  # how the accuracy compares with the baseline's
         kind = "difference" if pair.most_loss_pp is None else "loss"
         lines.append(sentence(Said(f"index.{kind}", accuracy_numbers(pair))))
-    is_comparable = all(run.memory_kind != "resident_set" for run in results.tables.runs)  # it counts the whole process
+    # The kind "resident_set", in early records, counts the whole process with the interpreter and the engine.
+    is_comparable = all(run.memory_kind != "resident_set" for run in results.tables.runs)
     return [*lines, f"{row.cell('memory')} MiB"] if row.peak_bytes.value and is_comparable else lines
 
 
 def twins(studies: Mapping[str, Results]) -> list[tuple[Sequence[str], int]]:
-    """Return the names of studies whose runs ended with equal weights, and how many runs each group shares."""
+    """Return each group of studies that have runs with equal final weights, and the number of such weights."""
     holders: dict[str, set[str]] = defaultdict(set)
     for name, results in studies.items():
         for run in results.tables.runs:
@@ -179,7 +198,7 @@ def twins(studies: Mapping[str, Results]) -> list[tuple[Sequence[str], int]]:
 
 
 def decide(claims: Claims, studies: Mapping[str, Results]) -> list[Decision]:
-    """Return, for each claim and experiment, the studies that decided it or tried to."""
+    """Return, for each claim and each of our own experiments, the studies that decided it and those that could not."""
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, results in studies.items():
         for verdict in filter(is_tested, results.verdicts):
