@@ -1,1 +1,1 @@
-"""Define the files that training and measuring write and later steps read: records of runs, and timed blocks."""
+"""Define the files that training, speed measurements and the numerics stage write, and that later stages read."""

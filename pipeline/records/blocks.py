@@ -1,6 +1,7 @@
-"""Define the speed stage's files: `results/speed/<benchmark>/blocks.csv`, a row per block, and `measurement.json`.
+"""Define the files of a speed measurement, `blocks.csv` and `measurement.json` in `results/speed/<benchmark>`.
 
-A block consists of some steps of one variant, with the time that they took.
+A block is a few training steps of one variant, timed together. A launch starts a new process for each variant. Within a
+launch, each process trains several blocks.
 """
 
 from typing import Annotated, Literal, Self
@@ -9,7 +10,7 @@ from pydantic import Field, model_validator
 
 from pipeline.records.run_record import Count, Environment, Instant, Outcome, Part, Seconds, Share
 
-REPEAT = "baseline_again"  # the baseline in a second process of each launch: shows the effect of chance
+REPEAT = "baseline_again"  # names the baseline's second process in each launch, which shows the effect of chance
 BlockSeconds = Annotated[float, Field(ge=1e-6, le=1e9)]
 MAX_LAUNCHES = 200
 MAX_TURNS = 200  # per launch
@@ -19,13 +20,18 @@ Place = Annotated[int, Field(ge=0, le=10_000)]
 class Block(Part):
     """Report some training steps of a process and, in some blocks, a validation that is timed separately.
 
-    `wall_seconds` are device-synchronized. `cpu_seconds` is the CPU time of all threads of the process, and
-    `kernel_seconds` the part of it spent in the system's kernel. All three cover the training steps, and are None if
-    the steps did not complete. `validation_seconds` is the time of one call, like the call after an epoch. If the call
-    predicts fewer images than after an epoch, `validation_call_seconds` is the part that would not grow with more
-    images. `other_cpu_share`, in [0, 1], is the share of the machine's CPU time that other processes used, or None if
-    unknown. `num_gpu_processes` is the number of processes on the GPU after the steps, counting the launch's as one.
-    If there are others, the block says nothing about speed.
+    `wall_seconds`, `cpu_seconds` and `kernel_seconds` cover the training steps, and are None if the steps did not
+    complete. Before the clock of `wall_seconds` starts, and before the clock stops, the process waits for the device.
+    `cpu_seconds` is the CPU time of all threads of the process. `kernel_seconds` is the part of this CPU time that the
+    system's kernel took.
+
+    `validation_seconds` is the time to score `num_validation_images` images as a run does after an epoch.
+    `validation_call_seconds` is the part of this time that does not depend on the number of images, or None if this
+    part is unknown.
+
+    `other_cpu_share`, in [0, 1], is the share of the machine's CPU time that other programs used, or None if unknown.
+    `num_gpu_processes` is the number of processes on the GPU after the steps, where all processes of the measurement
+    count as one. If other processes use the GPU, the times of the block are ignored.
     """
 
     outcome: Outcome
@@ -56,7 +62,10 @@ class Block(Part):
         return self
 
     def seconds_of(self, num_images: int, num_validation_images: int = 0) -> float | None:
-        """Return the seconds for `num_images` and any validation at this block's pace, or None if unknown."""
+        """Return the seconds to train on `num_images`, then validate on `num_validation_images`, at this block's pace.
+
+        Return None if the block has no such times, or if other processes used the GPU.
+        """
         if self.wall_seconds is None or self.shares_gpu:
             return None
         seconds = num_images / self.num_images * self.wall_seconds
@@ -69,7 +78,11 @@ class Block(Part):
 
 
 class PlacedBlock(Block):
-    """Hold a block and its place: the launch of processes, the turn in the launch, the position in the turn."""
+    """Hold a block with its variant (or `REPEAT`), and its launch, turn and place, which count from 1.
+
+    `place` is the position of the variant's process in the turn or, if processes run one after another, in the launch.
+    Blocks that were not trained in a turn, such as the warm-up, have turn 0 and place 0.
+    """
 
     launch: Annotated[int, Field(ge=0, le=MAX_LAUNCHES)]
     turn: Annotated[int, Field(ge=0, le=MAX_TURNS)]
@@ -78,9 +91,9 @@ class PlacedBlock(Block):
 
 
 class Launch(Part):
-    """Hold when a launch of processes began, how long it took, and where its baseline trained.
+    """Hold when a launch began, how long the launch took, and where its baseline trained.
 
-    `images_on_device` says whether all training images stayed on the device, as in a run's record.
+    `images_on_device` says whether the device kept all training images.
     """
 
     started_at: Instant | None = None  # None if it was not recorded
@@ -90,9 +103,10 @@ class Launch(Part):
 
 
 class Circumstances(Part):
-    """Hold what a benchmark's `blocks.csv` does not say.
+    """Hold the content of `measurement.json`: the launches of a benchmark's speed measurement.
 
-    `num_stops` counts how many measurements in a row ended with a process stopped at the study's time limit.
+    `num_stops` counts the measurements in a row, up to this one, in which a process was stopped at the study's
+    `max_run_seconds`.
     """
 
     schema_version: Literal[2] = 2
@@ -103,7 +117,8 @@ class Circumstances(Part):
 def besides_images(seconds: float, num_images: int, fewer_seconds: float, num_fewer: int) -> float:
     """Return the part of `seconds` that does not depend on the number of images.
 
-    It is the intercept of the line through two timings.
+    This part is the intercept of the line through two timings, of `num_images` and of `num_fewer` images. A negative
+    slope or intercept counts as 0.
     """
     of_image = max(seconds - fewer_seconds, 0.0) / (num_images - num_fewer)
     return max(seconds - of_image * num_images, 0.0)

@@ -9,9 +9,11 @@ from pipeline.records.run_record import Count, Environment, Part, Share
 
 
 class Gradients(Part):
-    """Hold the number of activation gradients by binary exponent, and their fate in float16, scaled and unscaled.
+    """Hold the number of activation gradients by binary exponent, and the shares of gradients that float16 loses.
 
-    Shares are relative to the gradients that are not zero in float32.
+    `counts` has one number for each of `exponents`. Float16 rounds `flushed_share` of the gradients to zero. After
+    scaling by `loss_scale`, float16 rounds `flushed_share_scaled` to zero and makes `overflow_share_scaled` infinite.
+    Shares, in [0, 1], leave out gradients that are zero in float32.
     """
 
     exponents: list[Annotated[int, Field(ge=-2000, le=2000)]]
@@ -23,7 +25,12 @@ class Gradients(Part):
 
 
 class TrialResult(Part):
-    """Hold a trial of an optimizer under a policy: how many seeds trained, its accuracies, and those in float32."""
+    """Hold a trial, which trains a small dense network with one optimizer under one policy, once for each seed.
+
+    `accuracies` are validation accuracies in [0, 1], one per seed. `float32_accuracies` are those of the same trial in
+    float32. With `num_trained` of the `num_trials` seeds, the accuracy is at most `SHORTFALL` (in
+    `pipeline.numerics.facts`) below the accuracy in float32.
+    """
 
     name: str
     policy: str
@@ -37,15 +44,17 @@ class TrialResult(Part):
 
 
 class Numerics(Part):
-    """Hold the content of the file: `gradients` by benchmark, and `samples` by experiment, one value per try.
+    """Hold the content of `results/numerics.json`.
 
-    `identity` is everything that determines the content. `environment` describes the machine that produced it.
+    `facts` has one value for each name. `samples` has a list of values for each experiment, one value per try.
+    `gradients` has one entry for each benchmark. `identity` holds everything that determines the content. `environment`
+    describes the machine that produced the content.
     """
 
     schema_version: Literal[4]
     identity: dict[str, Any] | None = None  # missing from early files
     environment: Environment | None = None  # missing from early files
-    sha256: Sha256 | None = None  # of the rest of the file, without the identity
+    sha256: Sha256 | None = None  # of all fields but `schema_version`, `identity` and this one
     facts: dict[str, bool | int | float | str]
     samples: dict[str, list[float]]
     gradients: dict[str, Gradients]

@@ -1,6 +1,7 @@
-"""Define what a run leaves behind: `record.json`, `epochs.csv` with a record of each epoch, and `predictions.npz`.
+"""Define the files of a run: `record.json`, `epochs.csv` with a row per epoch, and `predictions.npz`.
 
-A record says what was planned, where the run was made, and what was measured: times, memory and scores.
+`record.json` holds the run's settings, the machine and software that made the run, and the measured times, memory and
+scores.
 """
 
 import json
@@ -24,18 +25,19 @@ Seconds = Annotated[float, Field(ge=0, le=1e9)]
 
 
 class Part(BaseModel):
-    """Hold a part of what a run leaves behind; refuse NaN and infinity.
+    """Serve as the base class of records: immutable, and without NaN or infinity unless a field allows them.
 
-    Unknown keys are ignored: early records have some that nothing reads.
+    Ignore unknown keys, because early records have keys that are no longer used.
     """
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
 
 class Planned(Part):
-    """Hold the settings of one run: what the study varies, and what all its runs share.
+    """Hold the study's settings for one run.
 
-    Compare runs only if each was made as the study plans it: `planned(study, record.key) == record.planned`.
+    `check_comparable` in `pipeline.comparison.finished_runs` refuses a run if `record.planned` differs from
+    `planned(study, record.key)`.
     """
 
     campaign: str
@@ -74,17 +76,17 @@ def planned(study: Study, key: RunKey) -> Planned:
 
 
 class Accelerator(TypedDict):
-    """Describe a GPU or a TPU core, as the engine and its driver report it."""
+    """Describe a GPU or a TPU core, as the engine and the driver report."""
 
     kind: str
     name: str
     compute_capability: str
     memory_bytes: NotRequired[int | None]
-    uuid: NotRequired[str | None]  # identifies the device; runs on different devices of one name are comparable
+    uuid: NotRequired[str | None]  # not compared: devices of one name count as equal
 
 
 class Environment(TypedDict):
-    """Hold what `pipeline.machine.environment.environment_here` returns."""
+    """Describe the machine and software that made a run, as `pipeline.machine.environment.environment_here` does."""
 
     python: str
     operating_system: str
@@ -106,12 +108,13 @@ class Environment(TypedDict):
 
 
 class Times(Part):
-    """Hold how long the run took. None means unknown, or not reached by a run that ended early.
+    """Hold how long the run took.
 
-    Both times count from the start of the process: `startup_seconds` to the first step, and `run_seconds` to the end
-    of the run. `run_seconds` also includes the epochs that an earlier process trained. A `too_slow` run was ended at
-    the study's `max_run_seconds`, `num_stops` times in a row (0 if that was not counted). `fault` says why these times
-    can't be used, or is None.
+    `startup_seconds` and `run_seconds` count from when the process began the run: `startup_seconds` until training
+    began, or None if training did not begin, and `run_seconds` until the run ended. `run_seconds` also includes the
+    epochs that an earlier process trained. `max_run_seconds` is the study's limit, or None without a limit. A
+    `too_slow` run was stopped at this limit `num_stops` times in a row (0 in early records, which did not count the
+    stops). `fault` says why these times can't be used, or is None.
     """
 
     startup_seconds: Seconds | None = None
@@ -122,14 +125,21 @@ class Times(Part):
 
 
 class Memory(Part):
-    """Hold the bytes that the run needed at its peak, and what counted them (`peak_kind`)."""
+    """Hold the run's peak memory, and how this memory was counted (`peak_kind`).
+
+    The kind "allocator" is the count of the accelerator's allocator. The kind "own_share" is the memory that the
+    process took after it had loaded the engine and the data. Unknown values are None.
+    """
 
     peak_bytes: Count | None
     peak_kind: str | None
 
 
 class Scores(Part):
-    """Hold what a completed run reached on the test set. Its epochs hold everything else. Accuracies are in [0, 1]."""
+    """Hold a completed run's mean loss, and accuracy in [0, 1], on the test set.
+
+    Other runs have neither. The loss is also None if it is not finite.
+    """
 
     test_loss: float | None = None
     test_accuracy: Share | None = None
@@ -142,8 +152,8 @@ Loss = Annotated[float, Field(allow_inf_nan=True)]  # not finite in the last epo
 class EpochRecord(Part):
     """Hold one epoch. Accuracies are in [0, 1]. Unknown values are None.
 
-    `skipped_steps` counts from the start of the run. `since_start` counts epochs from the start of the process. After
-    a resumption, it is smaller than `epoch`.
+    `skipped_steps` counts from the start of the run. `since_start` counts epochs from the start of the process, so in a
+    resumed run `since_start` is smaller than `epoch`.
     """
 
     epoch: Count
@@ -161,16 +171,16 @@ class EpochRecord(Part):
 class Disturbance(Part):
     """Report how much other work the machine did during training. A value that can't be measured is None.
 
-    `other_cpu_share` is the share in [0, 1] of the machine's CPU time that was neither idle nor this run's. It
-    includes other processes and other guests of the same host. The run's children count as the run. The run's GPU is
-    checked once an epoch. `num_gpu_processes` is the largest number of processes seen on it, counting this run as one.
+    `other_cpu_share`, in [0, 1], is the share of the machine's CPU time that was neither idle nor used by this run and
+    its child processes. Other processes and other guests of the same host count. `num_gpu_processes` is the largest
+    number of processes found on the run's GPU after an epoch, where this run counts as one process.
     """
 
     other_cpu_share: Share | None = None
     num_gpu_processes: int | None = None
 
     def worst(self, other: Self | None) -> Self:
-        """Return the larger of the two values of each field. `other` is from an earlier process of the same run."""
+        """Return, for each field, the larger of two values: ours, and that of an earlier process of the same run."""
         theirs = other.model_dump() if other else {}
         known = {name: {value, theirs.get(name)} - {None} for name, value in self}
         return type(self).model_validate({name: max(values, default=None) for name, values in known.items()})
@@ -187,11 +197,11 @@ Instant = Annotated[str, AfterValidator(_instant)]
 
 
 class RunRecord(Part):
-    """Hold one run. Accuracies are in [0, 1]. None means unknown, or not reached by a run that ended early.
+    """Hold the content of `record.json`. None means unknown, or not reached by a run that ended early.
 
-    `planned` repeats the study's settings for the run. `num_epochs` is the number of epochs that the run trained.
-    `float32_products` is the format, one of `FORMATS`, to which factors of float32 products were rounded. Under a mixed
-    policy, this concerns the layers that stay in float32. Early records don't have it.
+    `num_epochs` is the number of epochs that the run trained. `float32_products` is the format, one of `FORMATS` in
+    `pipeline.study.policies`, to which the device rounded the factors of float32 products. Under a mixed policy, only
+    layers that stay in float32 have such products. Early records don't have this field.
     """
 
     schema_version: Literal[14] = 14
@@ -212,10 +222,10 @@ class RunRecord(Part):
     scores: Scores
     initial_weights_sha256: Sha256 | None = None
     final_weights_sha256: Sha256 | None = None
-    first_not_finite: Annotated[str, Field(max_length=300)] | None = None  # where a diverged run was first not finite
+    first_not_finite: Annotated[str, Field(max_length=300)] | None = None  # the name of an output or gradient
     data_sha256: Sha256
     data_source: str | None = None  # the host or folder that the images came from
-    images_on_device: bool = False  # all training images, for the whole run; else each batch was sent
+    images_on_device: bool = False  # whether the device kept all training images; if not, each batch was sent
     resumed: bool
     started_at: Instant
     disturbance: Disturbance
@@ -233,13 +243,13 @@ class RunRecord(Part):
 
 
 def _contradictions(record: RunRecord) -> Iterator[str]:
-    """Yield each contradiction within a record. `pipeline.comparison.finished_runs` compares it with other files."""
+    """Yield a message for each contradiction within the record."""
     if record.outcome == "completed" and record.scores.test_accuracy is None:
         yield "a completed run without test_accuracy"
     for name, expected in expected_dtypes(record.planned.policy)._asdict().items():
         found = getattr(record, f"{name}_dtype")
         allowed = {expected, "float32"} if record.planned.float32_layers else {expected}
-        # Some layers of a user's model may have other dtypes.
+        # "+" joins the dtypes of a model whose layers differ. Some layers of a user's model may have other dtypes.
         if found is not None and not allowed & {*found.split("+")}:
             yield f"{name}_dtype {found} under {record.planned.policy}"
     if record.outcome == "completed" and record.num_epochs != record.planned.num_epochs:
@@ -252,7 +262,7 @@ def write_run(
     """Write the files of a run into `folder`.
 
     Args:
-        labels: integer (num_test_examples,), true classes in data set order.
+        labels: integer (num_test_examples,), the true classes in the order of the test set.
         predicted: integer (num_test_examples,), each example's most probable class; empty if the run did not complete.
     """
     rows = csv_text(list(EpochRecord.model_fields), (epoch.model_dump() for epoch in epochs))
@@ -262,5 +272,5 @@ def write_run(
 
 
 def _narrow(classes: np.ndarray) -> np.ndarray:
-    """Return `classes` in the smallest integer type that holds them, which halves the archive."""
+    """Return `classes` in the smallest integer type that holds them, to keep the file small."""
     return classes.astype(np.min_scalar_type(int(classes.max(initial=0))))
