@@ -1,5 +1,6 @@
-"""Draw statistics as SVG charts. The answer's charts are drawn on given axes, so that the notebook can draw them too.
+"""Draw results as SVG charts.
 
+`draw_epoch_times` and `draw_accuracies` draw on axes of the caller, so the report's notebook can use both functions.
 Text and axes take the page's text colour, so charts follow light and dark mode.
 """
 
@@ -31,8 +32,8 @@ from pipeline.words.sentences import Said, sentences
 INK = "#010203"  # placeholder for the page's text colour
 # At this width, a chart's letters are 12 pixels high. The report never enlarges its charts.
 WIDTH, HEIGHT, RIGHT = 4.1, 2.9, 0.1  # inches
-TITLE_LETTERS = 44  # the number that fit on a line as wide as the axes
-# Style of a figure in its own file, for light and dark mode.
+TITLE_LETTERS = 44  # as many letters of a title as fit on one line above the axes
+# The CSS of a figure in a file of its own, for light and dark mode.
 LIGHT_AND_DARK = (
     "svg { --paper: #fff; color: #1f2328 } "
     "@media (prefers-color-scheme: dark) { svg { --paper: #0d1117; color: #e6edf3 } }"
@@ -49,7 +50,7 @@ STYLE: dict[Any, Any] = {
     "axes.titleweight": "bold",
     "figure.facecolor": "none",
     "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],  # short: each text element repeats it
+    "font.sans-serif": ["DejaVu Sans"],  # a single name, because each text element repeats the list
     "font.size": 9,
     "grid.alpha": 0.25,
     "grid.color": "#808080",
@@ -63,9 +64,10 @@ STYLE: dict[Any, Any] = {
 
 
 class Chart(NamedTuple):
-    """Hold a drawing function, a description in words, the height and margins in inches, and a line above the title.
+    """Hold a function that draws a chart, a description in words (`said`), and the height and margins in inches.
 
-    Margins are fixed, because the last digit of matplotlib's automatic layout differs from process to process.
+    `name` is a line to put above the title. Margins are fixed, because the last digits of matplotlib's automatic layout
+    differ from process to process.
     """
 
     said: Said
@@ -78,9 +80,12 @@ class Chart(NamedTuple):
 
 
 def draw_svg(identifier: str, *charts: Chart) -> str:
-    """Return `charts`, one above another, as an inline SVG with a text alternative. The same data give the same bytes.
+    """Return `charts`, one above another, as an inline SVG with a text alternative.
 
-    The user's own matplotlib settings have no effect.
+    The same charts give the same bytes. The user's own matplotlib settings have no effect.
+
+    Args:
+        identifier: a text that no other SVG of the page has. Each id in this SVG begins with the text.
     """
     total = sum(chart.height for chart in charts)
     with matplotlib.style.context(["default", STYLE | {"svg.hashsalt": identifier}]):
@@ -107,7 +112,10 @@ def draw_svg(identifier: str, *charts: Chart) -> str:
 
 
 def draw_epoch_times(axes: Axes, rows: Sequence[VariantRow]) -> None:
-    """Draw a bar for each variant, under its name. The bar is filled at the baseline's batch, hollow at any other."""
+    """Draw the training seconds of an epoch as a bar for each variant, under the variant's name.
+
+    The bar is filled if the variant has the batch size of the first row, and hollow otherwise.
+    """
     longest = max((row.epoch_seconds or 0.0 for row in rows), default=0.0) or 1.0
     for place, row in enumerate(rows):
         colour, seconds = POLICIES[row.policy].colour, row.epoch_seconds or 0.0
@@ -125,7 +133,13 @@ def draw_epoch_times(axes: Axes, rows: Sequence[VariantRow]) -> None:
 
 
 def draw_accuracies(axes: Axes, rows: Sequence[VariantRow], curves: Mapping[str, Mapping[int, float]]) -> None:
-    """Draw `curves` of accuracy in [0, 1] by epoch, dashed and with hollow markers if not at the baseline's batch."""
+    """Draw a curve of accuracy by epoch for each variant.
+
+    The curve is dashed, with hollow markers, unless the variant has the batch size of the first row.
+
+    Args:
+        curves: by variant and epoch, the validation accuracy in [0, 1].
+    """
     from_the_top = list(dict.fromkeys(row.policy for row in reversed(rows)))
     for row in rows:
         curve, filled = curves.get(row.name, {}), row.batch_multiplier == rows[0].batch_multiplier
@@ -147,7 +161,12 @@ def draw_accuracies(axes: Axes, rows: Sequence[VariantRow], curves: Mapping[str,
 
 
 def answer_charts(benchmark: str, rows: Sequence[VariantRow], curves: Mapping[str, Mapping[int, float]]) -> list[Chart]:
-    """Return the charts of a benchmark's answer: epoch times, and accuracies by epoch."""
+    """Return a chart of epoch times and a chart of accuracies by epoch. Leave out a chart that would be empty.
+
+    Args:
+        benchmark: the benchmark's name for readers.
+        curves: by variant and epoch, the validation accuracy in [0, 1].
+    """
     last = {name: [*curve.values()][-1] for name, curve in curves.items()}
     times = {row.full_words: row.epoch_seconds for row in rows if row.epoch_seconds}
     ends = {row.full_words: last[row.name] for row in rows if row.name in last}
@@ -163,7 +182,11 @@ def answer_charts(benchmark: str, rows: Sequence[VariantRow], curves: Mapping[st
 
 
 def draw_speeds_by_width(axes: Axes, speeds: Mapping[str, Mapping[int, Estimate]]) -> None:
-    """Draw the speed of each policy relative to the baseline, with its 95 % interval, by the width of a network."""
+    """Draw the speed of each policy relative to the baseline, with the 95 % interval, by the width of a dense network.
+
+    Args:
+        speeds: by policy and width (units of a layer), the ratio to the baseline's speed.
+    """
     for policy, by_width in speeds.items():
         ratios = [(ratio.value, ratio.low, ratio.high) for ratio in by_width.values()]
         value, low, high = np.array(ratios, np.float64).T  # NaN where there is no interval
@@ -178,7 +201,7 @@ def draw_speeds_by_width(axes: Axes, speeds: Mapping[str, Mapping[int, Estimate]
 
 
 def width_chart(speeds: Mapping[str, Mapping[int, Estimate]]) -> Chart:
-    """Return the chart of `draw_speeds_by_width`."""
+    """Return the chart that `draw_speeds_by_width` draws."""
     found = {
         f"{POLICIES[policy].label} at {width:,} units": ratio.value
         for policy, by_width in speeds.items()
@@ -189,7 +212,7 @@ def width_chart(speeds: Mapping[str, Mapping[int, Estimate]]) -> Chart:
 
 
 def answer_figure(charts_by_benchmark: Mapping[str, Sequence[Chart]]) -> str:
-    """Return one SVG for light and dark pages, with all charts, each under its benchmark's name."""
+    """Return one SVG of all charts, each under the name of its benchmark, for light and dark pages."""
     charts = [
         chart._replace(name=f"{name}\n", height=chart.height + 0.3, top=chart.top + 0.3)
         for name, of in charts_by_benchmark.items()
@@ -204,7 +227,16 @@ def answer_figure(charts_by_benchmark: Mapping[str, Sequence[Chart]]) -> str:
 def exponent_histogram(
     identifier: str, benchmark: str, exponents: Sequence[int], counts: Sequence[int], loss_scale: float
 ) -> str:
-    """Return an SVG histogram of gradients by exponent. Lines mark the limits below which float16 rounds to zero."""
+    """Return an SVG histogram of gradients by binary exponent.
+
+    Two lines mark the exponents below which float16 rounds a gradient to zero: one for unscaled gradients, and one for
+    gradients that are scaled by `loss_scale`.
+
+    Args:
+        identifier: a text that no other histogram of the page has.
+        benchmark: the benchmark's name for readers.
+        counts: the number of gradients for each of `exponents`.
+    """
     total = sum(counts) or 1
     shares = {exponent: count / total for exponent, count in zip(exponents, counts, strict=True) if count}
     smallest = -25  # numbers below half of the smallest float16, 2**-24, round to zero

@@ -1,4 +1,4 @@
-"""Build the first screen's tables, which compare the variants of a benchmark with the baseline, grouped by batch."""
+"""Build the tables of the report's first screen, which compare the variants of a benchmark with the baseline."""
 
 from collections.abc import Callable, Sequence
 from statistics import fmean, median
@@ -30,16 +30,19 @@ class Cell(NamedTuple):
 class VariantRow(NamedTuple):
     """Hold a variant's results, and how they compare with the baseline's. Unknown or meaningless values are None.
 
-    `accuracy`, in [0, 1], is the mean over the seeds that the baseline also completed, or None for fewer than three.
-    `run_epoch_seconds` is the median over runs whose times count, with their range. It is shown if nothing was timed in
-    turns and the baseline has one. `speed` is relative to the study's baseline, `speed_beside_default` to the device's
-    default precision. `peak_bytes` is the peak of a timed process. If none was timed, it is the median of the variant's
-    runs, with their range.
+    `accuracy`, in [0, 1], is the mean over the seeds that are compared with the baseline's, or over all completed runs
+    if the variant is not compared with the baseline. With fewer than three such seeds or runs, `accuracy` is None.
+
+    `run_epoch_seconds` is the median epoch time of the variant's runs, with the range of these times. Runs with a
+    timing fault do not count. The field is empty if variants were timed in turns or the baseline has no such time.
+    `speed` is relative to the study's baseline. `speed_beside_default` is relative to the plain TF32 variant, if the
+    study has such a variant. `peak_bytes` is the peak of the process that was timed in turns. If no process was timed,
+    `peak_bytes` is the median peak of the variant's runs, with the range.
     """
 
     name: str
     words: str
-    full_words: str  # with the batch
+    full_words: str  # the name for readers with the batch multiplier; `words` may leave out the multiplier
     policy: str
     batch_multiplier: int
     group: str  # `SAME_BATCH`, `OTHER_BATCH` or `FURTHER`
@@ -58,7 +61,7 @@ class VariantRow(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Tell whether the row has any number."""
+        """Tell whether the row has an accuracy, a step time, a peak or a speed."""
         known = (self.accuracy, self.step_seconds, self.peak_bytes.value, self.speed.value)
         return any(value is not None for value in known)
 
@@ -68,7 +71,7 @@ class VariantRow(NamedTuple):
 
     @property
     def note(self) -> str:
-        """Return what the numbers don't show, in words."""
+        """Return the notes as text."""
         return " ".join(map(sentence, self.notes))
 
 
@@ -87,14 +90,14 @@ COLUMNS: dict[str, Callable[[VariantRow], Cell]] = {
 
 
 def in_cell(estimate: Estimate, how: str, unit: str = "") -> Cell:
-    """Write a value in the format `how`, and its interval if it has one. An unknown value gives an empty cell."""
+    """Write an estimate's value and any interval in the format `how`. An unknown value gives an empty cell."""
     if estimate.value is None:
         return Cell()
     return Cell(decimals(estimate.value, how) + unit, interval(estimate, how) if estimate.has_interval else "")
 
 
 def _median_cell(found: Estimate, write: Callable[[float], str]) -> Cell:
-    """Write a median, and its range if it has one."""
+    """Write a median and any range. An unknown median gives an empty cell."""
     if not found.value:
         return Cell()
     ends = [write(number) for number in (found.low, found.high) if number]
@@ -106,11 +109,13 @@ def columns(rows: Sequence[VariantRow]) -> list[str]:
     return [name for name in COLUMNS if any(row.cell(name).value for row in rows)]
 
 
+# Groups of rows. The first two have the variants that keep float32 variables and differ from the baseline only in
+# precision, at the baseline's batch size or at another. `FURTHER` has all other variants.
 SAME_BATCH, OTHER_BATCH, FURTHER = "same", "other", "further"
 
 
 def variant_rows(study: Study, tables: Tables, benchmark: str) -> list[VariantRow]:
-    """Return a row for each variant of `benchmark`: the baseline, TF32, then the others, by batch."""
+    """Return a row for each variant of `benchmark`: the baseline, TF32, then the others by group, batch and policy."""
     variants = study.variants_of(benchmark)
     strict, default = study.comparison.baseline, study.plain(benchmark, DEFAULT_POLICY)
     policies = list(dict.fromkeys([variants[strict].policy, *(variant.policy for variant in variants.values())]))
@@ -186,7 +191,7 @@ def peaks_of_runs(runs: Sequence[Row]) -> list[int]:
 
 
 def _is_emulated(variant: Variant, timed: Row) -> bool:
-    """Tell whether the device that timed a variant computes its format with wider numbers."""
+    """Tell whether the device that timed a variant computes the variant's format with wider numbers."""
     policy = POLICIES[variant.policy]
     return policy.is_narrow and timed.device is not None and not hardware_of_row(timed).multiplies(policy.products)
 
@@ -200,7 +205,13 @@ def _notes(
     timed: Row | None,
     fault: Outcome | None,
 ) -> list[Said]:
-    """Return notes on what the numbers of a variant's row don't show. `fault` says how it failed in the turns."""
+    """Return the notes of a variant's row.
+
+    Args:
+        pair: the comparison with the baseline, if any.
+        timed: the row of `pairs.csv` with the variant's times, if any.
+        fault: how the variant's process failed while the variants trained in turns, if at all.
+    """
     notes, runs = [], tables.runs_of(benchmark, name)
     if name in study.comparison.must_differ:
         notes.append(Said("note.control"))

@@ -1,4 +1,4 @@
-"""Name variants and benchmarks for readers, with the templates under `name` in sentences.yaml."""
+"""Name variants and benchmarks for readers, with the templates under `name` in `sentences.yaml`."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from pipeline.words.sentences import Said, sentence
 
 
 def variant_name(variant: Variant, with_batch: bool = False) -> str:
-    """Name a variant by its settings, as in "mixed_float16 (fixed loss scale 1,024)"."""
+    """Name a variant by its policy and any unusual settings, as in "mixed_float16 (fixed loss scale 1,024)"."""
     usual = Variant(policy=variant.policy, batch_multiplier=1).loss_scale
     scale = variant.loss_scale
     numbers = variant.model_dump() | {
@@ -22,7 +22,10 @@ def variant_name(variant: Variant, with_batch: bool = False) -> str:
 
 
 def benchmark_names(study: Study) -> Mapping[str, str]:
-    """Name each benchmark, as in "MNIST, dense network of 64 units". Add the batch or the key to equal names."""
+    """Return a name for readers for each benchmark, as in "MNIST, dense network of 64 units".
+
+    If several benchmarks would have the same name, add the batch size. If that does not help, add the benchmark's key.
+    """
 
     def names(**more: bool) -> dict[str, str]:
         return {

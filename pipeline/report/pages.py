@@ -1,4 +1,4 @@
-"""Render templates to HTML and Markdown. Unknown values become a dash, and variants' names are set as code."""
+"""Provide the Jinja environments that render templates to HTML and to Markdown."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,34 +12,35 @@ from pipeline.words import numbers
 from pipeline.words.sentences import FILTERS, Said, sentence
 
 TEMPLATES = Path(__file__).parent / "templates"
-# Some writing systems need the last two for spelling.
+# Characters that stay as they are. Some writing systems need the last two for spelling.
 _BLANK = "\n\t\N{NO-BREAK SPACE}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 _COMMAND = (
     r"(?:\.venv/bin/|\b)(?:make \w+|dvc repro|python -m stages\.\w+)\b"
     r"(?: (?:--benchmark \w+|--[\w-]+|[A-Z]+=\S*\w|\w+@[\w-]+))*"
 )
-_VARIABLES = r"\b[A-Z_]{4,}=\d+(?: [A-Z_]{4,}=\d+)*"  # of the environment
+_VARIABLES = r"\b[A-Z_]{4,}=\d+(?: [A-Z_]{4,}=\d+)*"  # settings of environment variables
 # Characters with a meaning in Markdown: code, emphasis, cells, tags, and the bracket that ends the text of a link.
 _MARKDOWN = re.compile(r"[\\`*|<~#]|(?<!\w)_|_(?!\w)|\](?=[(\[:])")
 
 
 def _visible(value: object) -> str:
-    """Return the text of `value`, with escape codes in place of characters that a browser would obey or hide."""
+    """Return the text of `value`, with escape codes in place of unprintable characters. None becomes a dash."""
     text = numbers.UNKNOWN if value is None else str(value)
     return "".join(one if one.isprintable() or one in _BLANK else ascii(one)[1:-1] for one in text)
 
 
 def page_environment(names: Mapping[str, str] = MappingProxyType({})) -> jinja2.Environment:
-    """Return the environment that renders HTML templates. In sentences, commands and names from YAML are set as code.
+    """Return the Jinja environment for HTML templates. The filter `prose` sets commands and names from YAML as code.
 
     Args:
-        names: what readers call each variant and benchmark, by its name in YAML, for the filter `named`.
+        names: the name for readers of each variant and benchmark, by the name in YAML. The filter `named` replaces
+            names in YAML with names for readers.
     """
     return _environment(names, escape, lambda text: Markup("<code>{}</code>").format(text))
 
 
 def markdown_environment(names: Mapping[str, str] = MappingProxyType({})) -> jinja2.Environment:
-    """Return an environment like that of `page_environment`, but for Markdown templates."""
+    """Return the Jinja environment for Markdown templates, with the same filters as `page_environment`."""
 
     def escape_markdown(value: object) -> Markup:
         if isinstance(value, Markup):
@@ -65,7 +66,7 @@ def _environment(
     code = re.compile("|".join([_COMMAND, _VARIABLES, *names_in_text]))
 
     def prose(text: str) -> Markup:
-        """Set names and commands as code. Keep each interval, and each number with its unit, on one line."""
+        """Set names and commands as code. Keep each interval on one line, and each number beside its unit."""
         whole = re.sub(
             r"\[[^]]*\]( %)?|\d (%|(pp|s|ms|points?|MiB)\b)",
             lambda found: found.group().replace(" ", "\N{NO-BREAK SPACE}"),

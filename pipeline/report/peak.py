@@ -1,4 +1,4 @@
-"""Compute the share of a GPU's peak that a step reaches, if the peak and the operations of a step are known."""
+"""Compute the share of a GPU's peak FLOP/s that a training step reaches, for dense networks on known GPUs."""
 
 from pipeline.comparison.tables import Row
 from pipeline.study.benchmark import Benchmark, Dense
@@ -22,7 +22,7 @@ DENSE_DATASETS = {"mnist": (28 * 28, 10)}  # values per image, classes
 def share_of_peak(
     benchmark: Benchmark, variant: Variant, timed: Row | None, step_seconds: float | None
 ) -> float | None:
-    """Return the share in [0, 1] of the device's peak that a training step reaches, or None if it is unknown."""
+    """Return the share in [0, 1] of the device's peak FLOP/s that a training step reaches, or None if unknown."""
     flops = flops_of_step(benchmark, variant)
     peaks = PEAKS.get(timed.device, {}) if timed else {}
     peak = peaks.get(POLICIES[variant.policy].products)
@@ -30,7 +30,9 @@ def share_of_peak(
 
 
 def flops_of_step(benchmark: Benchmark, variant: Variant) -> float | None:
-    """Count the operations of matrix products in a dense network's step. Return None for other networks and datasets.
+    """Count the floating-point operations of the matrix products in a dense network's step.
+
+    Return None for other networks, and for datasets that are not in `DENSE_DATASETS`.
 
     For each image, an (n, m) matrix takes 2nm operations in the forward pass, 2nm for the gradient of the weights, and
     2nm for the gradient of the layer's input. The first layer needs no gradient of its input.

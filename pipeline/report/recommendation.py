@@ -1,4 +1,4 @@
-"""Recommend a policy for a benchmark if it is shown to be faster than the default and to lose little accuracy."""
+"""Recommend a policy if measurements show that the policy is faster than the default and loses little accuracy."""
 
 import math
 from collections.abc import Sequence
@@ -19,14 +19,16 @@ from pipeline.words.sentences import Said
 UNTOLD = 1.05  # without an interval, speeds within this factor count as equal
 MUCH_KERNEL = 0.2  # as a share of a variant's CPU time
 MIN_RECOMMENDING_SEEDS = 5
-UNSAID = ("no_runs", "too_few_seeds", "near_chance")  # reasons that the first screen leaves out
+UNSAID = ("no_runs", "too_few_seeds", "near_chance")  # reasons for an unknown loss that no sentence gives
 
 
 def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
-    """Return sentences that recommend, on this hardware, a 16-bit policy at the same batch or the default precision.
+    """Return advice on a benchmark as sentences: a policy to use, and facts on speed, accuracy and memory.
 
-    A policy is recommended if it trains faster than the device's default precision, and loses less accuracy than the
-    margin. Policies that also keep variables in 16 bits are experiments and are never recommended.
+    A policy is recommended if, at the baseline's batch size, the policy trains faster than the device's default
+    precision and loses less accuracy than the margin. The tests must also have found the loss of each control (a
+    variant made to lose accuracy). Policies that also keep variables in 16 bits are experiments and are never
+    recommended.
     """
     strict, variants = study.comparison.baseline, study.variants_of(benchmark)
     default = study.plain(benchmark, DEFAULT_POLICY) or strict
@@ -60,14 +62,14 @@ def recommend(study: Study, tables: Tables, benchmark: str) -> list[Said]:
 
 
 def _finds_controls(study: Study, tables: Tables, benchmark: str) -> bool:
-    """Tell whether there are controls, and the tests found the loss of each."""
+    """Tell whether the benchmark has controls (see `recommend`), and a loss is shown for each control."""
     controls = [name for name in study.comparison.must_differ if name in study.variants_of(benchmark)]
     rows = [tables.pair(benchmark, name, study.comparison.baseline) for name in controls]
     return bool(rows) and all(row and row.difference_pp.lies_below(0) for row in rows)
 
 
 def _loses_little(row: Row) -> bool:
-    """Tell whether enough seeds show that a candidate loses less than the margin."""
+    """Tell whether enough seeds, without a failed run, show that a candidate loses less than the margin."""
     return (
         row.most_loss_pp is not None
         and row.most_loss_pp < row.margin_pp
@@ -77,7 +79,7 @@ def _loses_little(row: Row) -> bool:
 
 
 def alike(rows: Sequence[Row]) -> list[Row]:
-    """Return the fastest pair, and the pairs that this measurement can't tell from it, fastest first."""
+    """Return the fastest pair and the pairs that this measurement can't tell from the fastest, in order of speed."""
     ordered = sorted(rows, key=lambda row: -row.speedup.value)
     fastest = ordered[0].speedup.value if ordered else None
     return [row for row in ordered if (row.sitting.high or UNTOLD * row.speedup.value) >= fastest]
@@ -94,7 +96,7 @@ def _speed_numbers(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _on_speed(rows: Sequence[Row], numbers: dict[str, Any], variants: Any) -> list[Said]:
-    """Say whether a policy is faster, if none can be recommended outright."""
+    """Say how fast the fastest of `rows` are, for a benchmark without a recommended policy."""
     if not rows:
         return []
     fastest = alike(rows)
@@ -112,9 +114,9 @@ def _on_speed(rows: Sequence[Row], numbers: dict[str, Any], variants: Any) -> li
 
 
 def _on_layers(study: Study, tables: Tables, benchmark: str, default: str) -> list[Said]:
-    """Say which layers, kept in float32, make a 16-bit policy faster, or that none of those tried does.
+    """Say for each policy whether variants with some layers in float32 are faster than the variant without such layers.
 
-    If this measurement can't tell several mixtures from the fastest, the one with the fewest kinds of layers counts.
+    If several of these variants are about equally fast, take the variant with the fewest kinds of layers in float32.
     """
     names = [name for name in study.recommendable(benchmark) if study.variants[name].float32_layers]
     rows = [row for name in names if (row := tables.pair(benchmark, name, default)) and row.speedup.value is not None]
@@ -136,7 +138,7 @@ def _on_layers(study: Study, tables: Tables, benchmark: str, default: str) -> li
 
 
 def _on_repairs(study: Study, tables: Tables, benchmark: str) -> list[Said]:
-    """Say whether a policy that diverged finishes with some layers in float32."""
+    """Say how each run with some layers in float32 ended, if the run without such layers diverged at the same seed."""
     found = []
     for name in study.recommendable(benchmark):
         variant = study.variants[name]
@@ -152,7 +154,7 @@ def _on_repairs(study: Study, tables: Tables, benchmark: str) -> list[Said]:
 
 
 def _on_accuracy(rows: Sequence[Row]) -> list[Said]:
-    """Say how much accuracy policies lose, or why that is unknown."""
+    """Say how much accuracy policies lose, or why the loss is unknown."""
     failed = [row for row in rows if row.num_failed_candidate or row.num_failed_baseline]
     known = [row for row in rows if row.most_loss_pp is not None and row not in failed]
     groups: dict[str, list[Row]] = {"loss": known} if known else {}
@@ -175,14 +177,14 @@ def _on_accuracy(rows: Sequence[Row]) -> list[Said]:
 
 
 def _is_open(row: Row) -> bool:
-    """Tell whether the results show neither a loss nor that any loss is smaller than the margin."""
+    """Tell whether the largest loss that is still possible reaches the margin, but no loss is shown."""
     return bool(
         row.most_loss_pp is not None and row.most_loss_pp >= row.margin_pp and not row.difference_pp.lies_below(0)
     )
 
 
 def _on_memory(study: Study, tables: Tables, benchmark: str) -> list[Said]:
-    """Say how much memory policies take in a run, if nothing else is known about them.
+    """Say how much memory policies take in a run, relative to the baseline.
 
     A control needs as much memory as the baseline. A ratio no further from 1 than a control's is treated as chance.
     """
@@ -205,17 +207,20 @@ def _on_memory(study: Study, tables: Tables, benchmark: str) -> list[Said]:
 
 
 def _on_starts(tables: Tables, benchmark: str) -> list[Said]:
-    """Say so if all seeds start from the same weights, as with a checkpoint or with fixed initial values."""
+    """Say so if runs with different seeds all start from the same weights, as with a checkpoint."""
     runs = [run for run in tables.runs_of(benchmark) if run.initial_weights_sha256]
     is_one = len({run.seed for run in runs}) > 1 and len({run.initial_weights_sha256 for run in runs}) == 1
     return [Said("advice.same_start")] if is_one else []
 
 
 def _on_kernel(tables: Tables, benchmark: str, strict: str) -> list[Said]:
-    """Say how much faster a variant could be if the system's kernel spends much time handing out memory."""
+    """Say how much faster a CPU could train a variant, if the system's kernel takes much of the variant's CPU time.
+
+    Only the variant with the largest share is named.
+    """
     here = benchmark, strict, "cpu"
     rows = [row for row in tables.pairs if (row.benchmark, row.baseline, row.device_kind) == here]
-    names = {REPEAT: strict}  # the baseline's second process
+    names = {REPEAT: strict}  # the second process trains the baseline, too
     shares = {
         names.get(row.candidate, row.candidate): row.candidate_kernel_share
         for row in rows

@@ -1,4 +1,4 @@
-"""Render results to one HTML file: papermill runs the notebook, and one cell's output goes into a template."""
+"""Render results to one HTML file: papermill runs the report's notebook, and a template takes one cell's output."""
 
 import contextlib
 import logging
@@ -21,10 +21,11 @@ NOTEBOOK = TEMPLATES / "report.ipynb"
 
 
 def execute(root: Path) -> NotebookNode:
-    """Run the notebook on the results under `root`. Return it with its outputs: tables, charts and the report.
+    """Run the notebook on the results under `root`. Return the notebook with its tables, charts and the report.
 
     Raises:
-        InputError: a file under `root` is missing or damaged.
+        InputError: a file under `root` is missing or damaged, or belongs to another study.
+        PapermillExecutionError: a cell of the notebook failed for another reason.
     """
     logging.getLogger("papermill").setLevel(logging.ERROR)
     root = root.resolve()
@@ -52,7 +53,7 @@ def execute(root: Path) -> NotebookNode:
             if error.ename != InputError.__name__:
                 raise
             raise InputError(error.evalue.replace(f"{elsewhere.get('root', '..')}/", "")) from None
-    for part in (notebook, *notebook.cells):  # dates and durations differ every time
+    for part in (notebook, *notebook.cells):  # remove dates and durations, which differ every time
         part.metadata.pop("papermill", None)
         part.metadata.pop("execution", None)
     return notebook
@@ -60,7 +61,11 @@ def execute(root: Path) -> NotebookNode:
 
 @contextlib.contextmanager
 def _nobodys_settings(folder: Path) -> Iterator[None]:
-    """Hide the user's settings from kernels: start-up files, and the user's own kernels of the same name."""
+    """Hide the user's settings from kernels inside the block: start-up files, configuration and kernels.
+
+    Args:
+        folder: where Jupyter and IPython look for settings instead.
+    """
     before = dict(os.environ)
     for name in ("JUPYTER_PATH", "JUPYTER_CONFIG_PATH", "PYTHONSTARTUP"):
         os.environ.pop(name, None)

@@ -1,4 +1,4 @@
-"""Arrange stored results as the parts of the report, without computing new ones."""
+"""Arrange stored results as the parts of the report."""
 
 import json
 from collections.abc import Callable, Set
@@ -24,7 +24,7 @@ from pipeline.statistics.intervals import Estimate
 from pipeline.study.benchmark import Dense
 from pipeline.words.sentences import Said
 
-ASKED_SINCE = "2026-11-29"  # profiles before this date were planned to show that accuracies are equal
+ASKED_SINCE = "2026-11-29"  # earlier studies were planned to show that accuracies are equal
 MIN_WIDTHS = 3
 SECTIONS = ("answer", "verdicts", "measurements", "arithmetic", "method", "surroundings")
 SPLIT = "notebook_split.num_trained_on"
@@ -32,20 +32,23 @@ SHOWN_SAMPLES = ("skipped_steps", "notebook_split_gain")
 
 
 def parts(results: Results) -> Callable[[str], str]:
-    """Return a function that renders a part of the report to HTML, given the name of its macro in parts.html."""
+    """Return a function that takes the name of a macro in `parts.html` and renders the macro's part of the report."""
     module = page_environment(readable_names(results)).get_template("parts.html").make_module(contents(results))
     return lambda name: str(getattr(module, name)())
 
 
 def readable_names(results: Results) -> dict[str, str]:
-    """Return what readers call each variant and benchmark of the study and of the claims, by its name in YAML."""
+    """Map the name in YAML of each variant and benchmark to the name for readers.
+
+    Include the variants and benchmarks of the study and of the claims.
+    """
     variants = results.claims.variants | results.study.variants
     by_name = {name: variant_name(variant, with_batch=True) for name, variant in variants.items()}
     return {**by_name, **results.claims.benchmarks, **benchmark_names(results.study)}
 
 
 def contents(results: Results) -> dict[str, Any]:
-    """Return the values for the templates of a report or a study's page, by their names in the templates."""
+    """Return the values for the templates of a report or a study's page, by the names that the templates use."""
     titles = benchmark_names(results.study)
     judged = list(zip(results.claims.all, results.verdicts, strict=True))
     benchmarks = [_benchmark(results, name, title) for name, title in titles.items()]
@@ -71,7 +74,7 @@ def contents(results: Results) -> dict[str, Any]:
 
 
 def _legend(results: Results, shown: Set[str]) -> dict[str, Any]:
-    """Return what the sentence under the tables depends on, with the columns that they show."""
+    """Return the values for the sentence under the tables. `shown` holds the names of the tables' columns."""
     pairs, runs = results.tables.pairs, results.tables.runs
     is_on_accelerator = any(each["accelerators"] for each in results.environments)
     return {
@@ -86,8 +89,8 @@ def _legend(results: Results, shown: Set[str]) -> dict[str, Any]:
 def speeds_by_width(results: Results) -> dict[str, dict[int, Estimate]]:
     """Return each policy's speed relative to the baseline, by the width of the dense network, for a study of widths.
 
-    A study of widths has three benchmarks or more that differ in the width of their dense network alone. For any other
-    study, return an empty dictionary.
+    A study of widths has three benchmarks or more, which differ only in the width of their dense network and in
+    `steps_per_execution`. For any other study, return an empty dictionary.
     """
     study = results.study
     by_width = {of.model.units: name for name, of in study.benchmarks.items() if isinstance(of.model, Dense)}
@@ -109,12 +112,15 @@ def is_short(pair: Row) -> bool:
 
 
 def is_tested(verdict: Judgement) -> bool:
-    """Tell whether this study tested a claim. An inconclusive test counts; a different recipe or device does not."""
+    """Tell whether this study tested a claim.
+
+    An inconclusive test counts. A test of a different recipe or on a different kind of device does not.
+    """
     return verdict.evidence is not None
 
 
 def _benchmark(results: Results, name: str, title: str) -> dict[str, Any]:
-    """Return the values for one benchmark's part of the report."""
+    """Return the values that the templates need for one benchmark."""
     study, tables = results.study, results.tables
     rows = variant_rows(study, tables, name)
     blocks: dict[str, list[VariantRow]] = {}
@@ -148,7 +154,7 @@ def _benchmark(results: Results, name: str, title: str) -> dict[str, Any]:
 
 
 def _beside_a_seed(results: Results, benchmark: str) -> list[Said]:
-    """Say which share of predictions a policy changes, and which share another seed changes."""
+    """Compare the share of predictions that each policy changes with the share that another seed changes."""
     baseline = results.study.comparison.baseline
     pairs = [results.tables.pair(benchmark, name, baseline) for name in results.study.recommendable(benchmark)]
     changed = [
@@ -166,7 +172,7 @@ def _beside_a_seed(results: Results, benchmark: str) -> list[Said]:
 
 
 def _repeated(baseline: str, again: Row | None) -> list[Said]:
-    """Say how the baseline compares with itself, and whether the variation from day to day is assumed."""
+    """Say how the baseline's two processes compare. Where the variation from day to day is only assumed, say so."""
     if again is None or again.speedup.value is None:
         return []
     found = [Said("page.baseline_again", {"baseline": baseline, "ratio": again.speedup})]
@@ -175,7 +181,7 @@ def _repeated(baseline: str, again: Row | None) -> list[Said]:
 
 
 def _numerics(results: Results) -> dict[str, Any] | None:
-    """Return the values for the part on 16-bit arithmetic, or None if the study has no numerics."""
+    """Return the values for the report's part on 16-bit arithmetic, or None if there is no `numerics.json`."""
     if results.numerics is None:
         return None
     facts, titles = results.numerics["facts"], benchmark_names(results.study)

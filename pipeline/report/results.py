@@ -1,4 +1,4 @@
-"""Read everything that a report prints."""
+"""Read the study, the claims and the results that a report shows."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ from pipeline.study.schema import Study
 
 
 class Results(NamedTuple):
-    """Hold all that the report prints: the study, the claims and the results."""
+    """Hold the study, the claims and the results that a report shows."""
 
     study: Study
     claims: Claims
@@ -28,12 +28,12 @@ class Results(NamedTuple):
     environments: list[Environment]  # distinct; those of speed measurements first
     epochs: Sequence[Row]
     numerics: Mapping[str, Any] | None
-    left_out: dict[str, str]  # the reason for each variant left out on the runs' machine
-    started_at: str  # when the first run or launch started, in ISO 8601
-    ended_at: str  # when the last of them ended
+    left_out: dict[str, str]  # by variant, why the machine of the runs left it out: a key in sentences.yaml
+    started_at: str  # when the first run or launch started, in ISO 8601; empty if there is none
+    ended_at: str  # when the last run or launch ended, in ISO 8601; empty if there is none
 
     def curves(self, benchmark: str) -> dict[str, dict[int, float]]:
-        """Return the validation accuracy in [0, 1] by variant and epoch, averaged over seeds."""
+        """Return the benchmark's validation accuracy in [0, 1] by variant and epoch, averaged over seeds."""
         found: dict[str, dict[int, list[float]]] = {}
         for row in self.epochs:
             if row.benchmark == benchmark:
@@ -74,7 +74,7 @@ def launches(study: Study, root: Path) -> list[Launch]:
 
 
 def read_environments(study: Study, root: Path) -> list[Environment]:
-    """Return the distinct environments of speed measurements and of runs."""
+    """Return the distinct environments, first those of speed measurements, then those of runs."""
     found: list[Environment] = []
     measured = [launch.environment for launch in launches(study, root)]
     made = [read_record(key, root).environment for key in study.runs() if (root / key.directory).exists()]

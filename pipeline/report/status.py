@@ -1,4 +1,4 @@
-"""Count what a study found, and write a summary for programs to `results/status.json`."""
+"""Summarize a study's results for other programs, and write the summary to `results/status.json`."""
 
 import hashlib
 import json
@@ -22,11 +22,11 @@ ORDER = (
     "not this recipe",
     "not testable here",
 )
-LABEL = {"num_seeds": 0, "has_default": False}  # for names of columns without details
+LABEL = {"num_seeds": 0, "has_default": False}  # these values leave the details out of the columns' names
 
 
 def tally(results: Results) -> dict[str, dict[str, Any]]:
-    """Count claims by verdict, and runs by outcome."""
+    """Count the published claims by verdict, and the runs by outcome."""
     counts: Counter[str] = Counter(each.verdict for each in results.verdicts if not each.is_finding)
     return {
         "verdicts": {verdict: counts[verdict] for verdict in ORDER if counts[verdict]},
@@ -35,7 +35,11 @@ def tally(results: Results) -> dict[str, dict[str, Any]]:
 
 
 def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
-    """Return what `STATUS` holds: advice, a table, counts, device, when the last run ended, and the report's path."""
+    """Return the content of `results/status.json`, which sums up a study for other programs.
+
+    Args:
+        exit_code: the exit status of the command that writes the file.
+    """
     study, tables = results.study, results.tables
     return {
         "exit_code": exit_code,
@@ -52,14 +56,15 @@ def status(results: Results, exit_code: int = 0) -> dict[str, Any]:
 
 
 def digest_of_report() -> str | None:
-    """Return the SHA-256 of the report, or None if there is none."""
+    """Return the SHA-256 of the report, or None if there is no report."""
     return hashlib.sha256(REPORT.read_bytes()).hexdigest() if REPORT.exists() else None
 
 
 def table(results: Results) -> dict[str, Any]:
-    """Return the terminal's table of variants at the baseline's batch: columns, rows by benchmark, and failures.
+    """Return a table of the variants at the baseline's batch size, for the terminal: columns, rows, and failed runs.
 
-    Speed is relative to the device's default precision if such a speed is known, and otherwise to the baseline.
+    Rows are lists of texts, by benchmark. Speed is relative to TF32 if any such speed is known, and otherwise to the
+    baseline.
     """
     of_batch = {
         name: [row for row in variant_rows(results.study, results.tables, name) if row.group == SAME_BATCH]
