@@ -22,11 +22,11 @@ from pipeline.statistics.speeds import Speeds, speeds_of
 from pipeline.study.engines import ENGINES
 from pipeline.study.schema import Study
 
-# Narrow intervals may end a measurement from this many launches on. With fewer, they were too often narrow by chance
-# (docs/decisions/speed-in-turns.md).
+# Narrow intervals may end a measurement from this many launches on. With fewer launches, intervals were too often
+# narrow by chance (docs/decisions/speed-in-turns.md).
 MIN_SETTLED_LAUNCHES = 4
 ENDED: dict[int, Outcome] = {-signal.SIGALRM: "too_slow", -signal.SIGKILL: "out_of_memory"}  # by exit status
-UNFINISHED = "so_far.json"  # the launches of an interrupted measurement
+UNFINISHED = "so_far.json"  # the state of an interrupted measurement, until the measurement ends
 
 
 def do_nothing() -> None:
@@ -41,19 +41,20 @@ def measure_benchmark(
     say: Callable[[str], None],
     check_read: Callable[[], None] = do_nothing,
 ) -> Measurement:
-    """Train every variant of `benchmark` in turns, the baseline in two processes, for as long as the study says.
+    """Measure the speed of the variants of `benchmark`, which train in turns, as `take_turns` describes.
 
-    Of variants that differ only in learning rate or epochs, one takes part. Each launch is written to `folder` when it
-    ends. An interrupted measurement resumes from the launches there.
+    The baseline has two processes. Of variants that differ only in learning rate or epochs, only one trains. After each
+    launch, the results so far are written to a file in `folder`, from which an interrupted measurement resumes.
 
     Args:
         side_by_side: whether processes of all variants may live at once.
-        check_read: called in each process once it has read data, code and model. It can be pickled, and raises an
-            error if one of them was edited meanwhile.
+        say: called with a line about each launch.
+        check_read: raises `InputError` if data, code or model were edited. Each process calls the function after
+            reading these files, so the function must be picklable.
 
     Raises:
-        InputError: a process failed for a reason other than its memory or time limit, or the baseline's process ended
-            before it trained.
+        InputError: a process failed for a reason other than lack of memory or the time limit, the baseline's process
+            ended before it trained, or `check_read` found an edit.
     """
     recipe, baseline = study.benchmarks[benchmark], study.comparison.baseline
     variants = study.variants_of(benchmark)
@@ -62,7 +63,7 @@ def measure_benchmark(
     take_memory_as_needed()
 
     trained = {name: baseline if name == REPEAT else name for name in names}
-    alike: dict[str, list[str]] = {}  # variants, by the kernels they compute with
+    alike: dict[str, list[str]] = {}  # variants, by the kernels with which they compute
     for name, variant in trained.items():
         alike.setdefault(kernels_for([variants[variant].policy]), []).append(name)
 
@@ -95,19 +96,19 @@ def measure_benchmark(
 
 
 def import_engine(policies: Sequence[str], check_read: Callable[[], None]) -> None:
-    """Choose the engine. If this process can be forked, import the engine for all children to share."""
+    """Choose the engine. If a process with an imported engine can be forked, import the engine for all children."""
     choose_engine(policies)
     if can_fork():
         try:
             import pipeline.speed.training  # noqa: F401
         finally:
-            check_read()  # code that is being edited may fail to import
+            check_read()  # also if the import failed: an edit may be the cause
 
 
 class Trained:
     """Have a process train a variant, one task at a time. The process starts, and takes memory, at the first task.
 
-    `where` describes where the process trains, in fields of `Launch`. It is None until the process has answered.
+    `where` holds the fields `environment` and `images_on_device` of `Launch`, or None before the first answer.
     """
 
     where: Mapping[str, Any] | None = None
@@ -139,11 +140,12 @@ def train_variant(
 ) -> None:
     """Train blocks of a variant in this process, one for each task that comes through `pipe`.
 
-    All descendants of process `root_pid` belong to this measurement.
+    First send the fields `environment` and `images_on_device` of `Launch`, then each block. All descendants of the
+    process `root_pid` belong to this measurement, so their work is no disturbance.
     """
     tasks = _tasks(pipe, study.max_run_seconds or 0.0)
     first = next(tasks)
-    limit_seconds(0)  # until it is known where this process trains
+    limit_seconds(0)  # no limit until this process has sent its environment
     choose_engine([study.variants[variant].policy])
     from pipeline import engine  # which takes seconds to import
     from pipeline.speed.training import train_blocks
@@ -159,7 +161,7 @@ def train_variant(
 
 
 def _tasks(pipe: Any, max_seconds: float) -> Iterator[Task]:
-    """Yield each task received. End this process if a task takes longer than `max_seconds` (0: no limit)."""
+    """Yield each task that comes through `pipe`. End this process if a task takes over `max_seconds` (0: no limit)."""
     while True:
         task = pipe.recv()
         limit_seconds(max_seconds)
@@ -168,7 +170,7 @@ def _tasks(pipe: Any, max_seconds: float) -> Iterator[Task]:
 
 
 def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> bool:
-    """Tell whether intervals are narrow enough, after enough launches, to end a measurement early."""
+    """Tell whether the launches are enough, and the intervals narrow enough, to end the measurement early."""
     speeds = speeds_of(study, benchmark, blocks)
     width = half_width(speeds)
     is_narrow = width is not None and width <= study.speed.target_half_width
@@ -176,9 +178,10 @@ def is_settled(study: Study, benchmark: str, blocks: Sequence[PlacedBlock]) -> b
 
 
 def half_width(speeds: Speeds) -> float | None:
-    """Return the half-width of the widest interval of a speedup, as a share of the ratio, or None if unknown.
+    """Return the largest half-width of the variants' speedup intervals, or None if no speedup has an interval.
 
-    If there is no other variant, use the interval of the ratio between the baseline's two processes.
+    The half-width is the interval's upper end, divided by the speedup, minus 1. If the baseline is the only variant,
+    use the ratio of the baseline's two processes.
     """
     baseline = speeds.baseline
     names = [name for name in speeds.variants if name not in (baseline, REPEAT)] or [REPEAT]
@@ -187,11 +190,11 @@ def half_width(speeds: Speeds) -> float | None:
 
 
 def write_measurement(measurement: Measurement, folder: Path, num_stops: int = 0) -> None:
-    """Write `blocks.csv`, one row per block, and `measurement.json` with the launches.
+    """Write `blocks.csv` and `measurement.json` into `folder`, and delete the file for an interrupted measurement.
 
     Args:
-        num_stops: how many measurements in a row, up to the one before, ended with a process stopped at the study's
-            time limit.
+        num_stops: the number of measurements in a row, just before this one, in which a process was stopped at the
+            study's time limit.
     """
     rows = csv_text(list(PlacedBlock.model_fields), (block.model_dump() for block in measurement.blocks))
     (folder / "blocks.csv").write_text(rows, encoding="utf-8")

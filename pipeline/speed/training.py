@@ -1,4 +1,4 @@
-"""Train one variant in a separate process, one block of steps at a time."""
+"""Train one variant in this process, one block of steps at a time."""
 
 import math
 import resource
@@ -29,13 +29,13 @@ from pipeline.training.run import COMPILED
 
 SEED = 0
 NUM_WARMUP_EXECUTIONS = 2
-MAX_VALIDATION_SECONDS = 1.0  # roughly, for one call, if a whole validation would take longer
+MAX_VALIDATION_SECONDS = 1.0  # roughly; if scoring all images takes longer, fewer are scored
 MANY_EPOCHS = 10**6
 NO_TASK = Task(0)
 
 
 class _EnoughBatches(ShuffledBatches):
-    """Serve as many whole batches as asked for. Start again from the first example when the examples run out."""
+    """Serve a given number of whole batches. When the examples run out, repeat them in the same order."""
 
     num_steps = 1
 
@@ -51,14 +51,15 @@ class _EnoughBatches(ShuffledBatches):
 class _Trainee(keras.callbacks.Callback):
     """Train a variant's model, one block of steps for each task.
 
-    One call of the training loop trains all blocks, each as an epoch, because starting a call takes longer than a
-    block. The first execution in each block is not timed: while this process waited for its turn, other processes
-    filled the caches, and the system may have taken memory.
+    Each block is an epoch of the training loop. One call of the loop trains all consecutive blocks with the same number
+    of steps, because starting a call takes longer than a block. The first `steps_per_execution` steps of each epoch are
+    not timed: while this process waited for its turn, other processes filled the caches, and the system may have
+    reclaimed memory.
 
     Args:
         tasks: one for each block after the warm-up.
-        answer: called with each block, but with the warm-up only if it failed.
-        root_pid: the process whose descendants belong to the measurement; by default, this one.
+        answer: called with each block, but with the warm-up block only if that block failed.
+        root_pid: the process whose descendants belong to the measurement; by default, this process.
     """
 
     def __init__(
@@ -155,7 +156,10 @@ class _Trainee(keras.callbacks.Callback):
         )
 
     def _size_validation(self) -> None:
-        """Trace a prediction, then choose how many images each call predicts: all, unless that takes too long."""
+        """Choose how many images `_validate` scores: all, unless that would take over `MAX_VALIDATION_SECONDS`.
+
+        The first call of `_score` traces the prediction, so only the second call is timed.
+        """
         batch_size = self.benchmark.evaluation_batch_size
         self.one_batch = self.data.validation.first(batch_size)
         self._score(self.one_batch)
@@ -165,8 +169,8 @@ class _Trainee(keras.callbacks.Callback):
     def _validate(self) -> dict[str, Any]:
         """Score as many images as `_size_validation` chose, and return a block's validation fields.
 
-        If these are several batches but not all images, also find the part of a call's time that does not depend on
-        the number of images.
+        If these images fill several batches but are not all images, also find the part of the time that does not depend
+        on the number of images.
         """
         num_images, num_in_batch = len(self.validated.labels), len(self.one_batch.labels)
         seconds, call_seconds = self._score(self.validated), None
@@ -179,7 +183,7 @@ class _Trainee(keras.callbacks.Callback):
         }
 
     def _score(self, examples: Examples) -> float:
-        """Score the model as a run does after an epoch. Return the seconds that it took."""
+        """Score the model on `examples` as a run does after an epoch. Return the seconds that scoring took."""
         started = time.perf_counter()
         score(self.network, examples, self.benchmark.evaluation_batch_size)
         return time.perf_counter() - started
@@ -199,11 +203,11 @@ def train_blocks(
     root_pid: int | None = None,
     check_read: Callable[[], None] = lambda: None,
 ) -> None:
-    """Train a warm-up block, then a block for each of `tasks`. Pass each block but the warm-up to `answer`.
+    """Train a warm-up block, then a block for each of `tasks`. Pass each of the later blocks to `answer`.
 
-    Lack of memory or a loss that is not finite ends the training with a block that reports it, not with an error. The
-    descendants of process `root_pid` wait for their turns and don't count as a disturbance. `check_read` is called once
-    data, code and model are read.
+    The warm-up block is passed to `answer` only if it failed. If memory runs out during training, or a loss is not
+    finite, the last block reports this as its outcome. The descendants of the process `root_pid` belong to the
+    measurement and don't count as a disturbance. `check_read` is called after data, code and model have been read.
     """
     if study.compilation_cache:
         engine.keep_compiled(COMPILED)

@@ -1,4 +1,7 @@
-"""Measure the speed of variants in turns: short blocks of each, in a balanced order, over several launches."""
+"""Measure the speed of variants that train short blocks in turns, in a balanced order, over several launches.
+
+A launch starts a new process for each variant. In a turn, each of these processes trains one block.
+"""
 
 import datetime
 import json
@@ -24,27 +27,27 @@ from pipeline.statistics.contrasts import MIN_LAUNCHES
 BLOCK_SECONDS = 0.2
 NUM_SIZING_UNITS, NUM_SIZINGS, MAX_SIZING_SECONDS = 2, 2, 10.0
 MIN_TURNS = 4
-MIN_LONG_TURNS, LONG_SECONDS = 2, 1.0  # enough turns if the baseline's blocks take longer than this
+MIN_LONG_TURNS, LONG_SECONDS = 2, 1.0  # fewer turns, if a block of the baseline takes more than LONG_SECONDS
 MAX_TURNS_IN_A_ROW, ROW_SECONDS = 20, 10.0
 VALIDATION_EVERY = 4  # turns
-MEMORY_MARGIN = 1.5  # times the peak of a process that has trained a few steps
+MEMORY_MARGIN = 1.5  # a process may need this many times the peak of its first steps
 GPU_PROCESS_BYTES = 2**29  # what a process takes on a GPU outside its allocator
 
-# A function that starts one process for each named variant.
+# A function that starts one process for each named variant, and ends the processes when the `with` block ends.
 Start = Callable[[Sequence[str]], AbstractContextManager[Mapping[str, "Train"]]]
 
 
 class Task(NamedTuple):
-    """Tell a process to train `num_steps` steps, and then to validate if asked."""
+    """Tell a process to train `num_steps` steps and, if `with_validation` is true, to validate afterwards."""
 
     num_steps: int
     with_validation: bool = False
 
 
 class Train(Protocol):
-    """Have a process do a task.
+    """Have a process do a task, and return the block that it trained.
 
-    `where` describes where the process trains, in fields of `Launch`. It is None until the process answers.
+    `where` holds the fields `environment` and `images_on_device` of `Launch`, or None before the first answer.
     """
 
     where: Mapping[str, Any] | None
@@ -53,7 +56,7 @@ class Train(Protocol):
 
 
 class Measurement(NamedTuple):
-    """Hold all blocks and launches, and why measuring stopped."""
+    """Hold all blocks and launches, and the reason why the measurement ended."""
 
     blocks: list[PlacedBlock]
     launches: list[Launch]
@@ -64,7 +67,8 @@ class Measurement(NamedTuple):
 def balanced_orders(num_variants: int) -> list[list[int]]:
     """Return orders in which each variant takes each place, and follows each other variant, equally often.
 
-    E. J. Williams, Australian Journal of Scientific Research A 2, 1949: one Latin square, or two for odd numbers.
+    Variants are numbered from 0. The orders are the rows of one Latin square or, for an odd number of variants, of two
+    (E. J. Williams, Australian Journal of Scientific Research A 2, 1949).
     """
     first = [(place + 1) // 2 if place % 2 else -(place // 2) % num_variants for place in range(num_variants)]
     square = [[(variant + shift) % num_variants for variant in first] for shift in range(num_variants)]
@@ -72,9 +76,10 @@ def balanced_orders(num_variants: int) -> list[list[int]]:
 
 
 class _Measuring(BaseModel):
-    """Hold the blocks so far, the number of steps in each variant's blocks, and the variants that have failed.
+    """Hold the state of a measurement, and make its launches.
 
-    The fields that are not excluded are written after each launch. From them, an interrupted measurement resumes.
+    After each launch, the fields without `exclude=True` are written to a file, from which an interrupted measurement
+    resumes.
     """
 
     start: Start = Field(exclude=True)
@@ -83,11 +88,11 @@ class _Measuring(BaseModel):
     budget_seconds: float = Field(exclude=True)
     keeps_compiled: bool = Field(exclude=True)
     where: Mapping[str, Any] | None = Field(default=None, exclude=True)
-    num_steps: dict[str, int] = {}  # of a block; found in the first launch, as is `block_seconds`
+    num_steps: dict[str, int] = {}  # of a block of each variant; found in the first launch, like `block_seconds`
     block_seconds: dict[str, float] = {}
     blocks: list[PlacedBlock] = []
     failed: set[str] = set()
-    process_bytes: int = 0  # the most that a process has taken
+    process_bytes: int = 0  # the largest peak of any process
     is_on_accelerator: bool = False
     launch_seconds: float = 0.0  # of the last launch
     side_by_side: bool
@@ -111,8 +116,8 @@ class _Measuring(BaseModel):
     def launch_side_by_side(self, launch: int) -> bool:
         """Start a process for each variant, and let all train in turns for about as long as they took to start.
 
-        If there is not enough memory for all at once, return False and keep nothing of the launch. Do the same if a
-        variant runs out of memory next to the others but not alone.
+        Return False, and discard the launch's blocks, if memory does not suffice for all processes at once. This is
+        also the case if a variant runs out of memory next to the others but not alone. Otherwise, return True.
         """
         num_blocks, failed, before = len(self.blocks), set(self.failed), self.spent_seconds()
         with self.start(self.variants) as trains:
@@ -132,7 +137,11 @@ class _Measuring(BaseModel):
         return fit
 
     def _warm_up_all(self, trains: Mapping[str, Train], launch: int) -> bool:
-        """Warm up all processes, as many at a time as don't disturb one another. Return whether memory allows it."""
+        """Warm up all processes, as many at a time as don't disturb one another.
+
+        Return False, and stop early, if memory does not suffice for all processes at once. Otherwise, return True. If
+        the baseline fails, the other processes are not warmed up.
+        """
 
         def warm_up(variants: Sequence[str], beside_each_other: bool) -> None:
             with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -140,8 +149,8 @@ class _Measuring(BaseModel):
                 list(each(lambda variant: self._warm_up(variant, trains[variant], launch), variants))
 
         waiting = self.variants
-        if launch == 1:  # the memory of the first processes shows whether all fit
-            num_first = 1 if free_gpu_bytes() else 2  # a CPU has a core for a second process
+        if launch == 1:  # the memory of the first processes shows if all fit
+            num_first = 1 if free_gpu_bytes() else 2  # on a CPU, two processes use different cores
             warm_up(waiting[:num_first], beside_each_other=num_first > 1)
             waiting = waiting[num_first:]
         if self.baseline in self.failed:
@@ -149,15 +158,16 @@ class _Measuring(BaseModel):
         num_warm = len(trains) - len(waiting)
         if self.process_bytes * (MEMORY_MARGIN * len(self.variants) - num_warm) > self._free_bytes():
             return False
-        # Engines choose an accelerator's kernels by timing them, unless an earlier choice was kept.
+        # Engines choose an accelerator's kernels by timing them, unless they kept an earlier choice.
         is_choosing = self.is_on_accelerator and (launch == 1 or not self.keeps_compiled)
         warm_up(waiting, beside_each_other=not is_choosing)
         return True
 
     def _take_turns(self, trains: Mapping[str, Train], launch: int) -> None:
-        """Let the variants train in turns for as long as they took to start, unless the baseline fails.
+        """Let the variants train in turns for about as long as they took to start. Stop if the baseline fails.
 
-        The first launches leave later ones their shares of the budget.
+        The launch numbered n also stops when n / `MIN_LAUNCHES` of the budget is spent, so that the launches share the
+        budget. Unless the baseline fails, there are at least `_min_turns()` and at most `MAX_TURNS` turns.
         """
         end = min(self.spent_seconds() + self.launch_seconds, self.budget_seconds * launch / MIN_LAUNCHES)
         turn, turn_seconds = 0, 0.0
@@ -171,7 +181,7 @@ class _Measuring(BaseModel):
             turn_seconds = self.spent_seconds() - before
 
     def _free_bytes(self) -> int:
-        """Return the bytes that are free where the processes compute, or 0 on a TPU, which takes only one process."""
+        """Return the free bytes of the GPU or, on a CPU, of the machine; 0 on a TPU, which takes only one process."""
         return (free_gpu_bytes() or 0) if self.is_on_accelerator else psutil.virtual_memory().available
 
     def _fits_alone(self, variant: str) -> bool:
@@ -179,7 +189,7 @@ class _Measuring(BaseModel):
             return trains[variant](self._first_task()).outcome != "out_of_memory"
 
     def launch_in_a_row(self, launch: int) -> None:
-        """Run one process after another. Each trains all its blocks and ends."""
+        """Run the variants' processes one after another. Each trains all its blocks before the next one starts."""
         before = self.spent_seconds()
         for place, variant in enumerate(self._row(launch), start=1):
             with self.start([variant]) as trains:
@@ -201,13 +211,14 @@ class _Measuring(BaseModel):
     def _row(self, launch: int) -> list[str]:
         """Return the order of processes that run one after another.
 
-        Every second launch reverses the order, so that drift slows all variants alike.
+        Every second launch reverses the order of the launch before, so that a machine that slows down over time slows
+        all variants alike.
         """
         order = self._order((launch + 1) // 2)
         return order if launch % 2 else order[::-1]
 
     def _warm_up(self, variant: str, train: Train, launch: int) -> None:
-        """Have a process train its first steps, and note how much memory it takes."""
+        """Have a process train its first steps, and note the memory that the process takes."""
         block = train(self._first_task())
         if variant == self.baseline:
             self.where = train.where
@@ -220,7 +231,7 @@ class _Measuring(BaseModel):
         return Task(NUM_SIZING_UNITS * self.unit)
 
     def _size(self, variant: str, train: Train, launch: int) -> None:
-        """Find how many steps make a block: once, in the first launch, while no other process trains."""
+        """Find how many steps of a variant make a block. Do so once, while no other process trains."""
         if variant in self.num_steps or variant in self.failed:
             return
         num_units, step_seconds, spent_seconds = NUM_SIZING_UNITS, math.inf, 0.0
@@ -269,24 +280,27 @@ def take_turns(
 ) -> Measurement:
     """Train the variants in turns until `is_settled` or the budget is spent, for at least `MIN_LAUNCHES` launches.
 
-    Side by side, a launch has one process for each variant. In every turn, each trains a block. Otherwise, the
+    Side by side, the processes of all variants live at once, and each trains a block in every turn. Otherwise, the
     processes of a launch run one after another, and each trains all its blocks before the next one starts. Every second
-    such launch reverses the order of the launch before it. So these launches come in pairs, and at least four are made.
+    such launch reverses the order of the launch before. So these launches come in pairs, and at least four are made.
+
     A variant that fails takes no further part. If the baseline fails, nothing more can be compared, and the measurement
-    ends.
+    ends. The measurement also ends after `MAX_LAUNCHES` launches.
 
     Args:
         start: starts one process for each named variant.
         variants: the first is the baseline.
         unit: the number of steps in a block is a multiple of this.
         side_by_side: whether processes of all variants may live at once, as long as memory allows.
-        is_settled: called after each launch from `MIN_LAUNCHES` on; if processes run one after another, only after
-            every second launch.
+        is_settled: tells, from the blocks so far, whether the measurement may end. Called after each launch from
+            `MIN_LAUNCHES` on; if processes run one after another, only after every second launch.
+        say: called with a line about each launch.
         unfinished: a file that is written after each launch, from which an interrupted measurement resumes.
-        keeps_compiled: whether processes reuse what earlier launches compiled.
+        keeps_compiled: whether processes reuse code that earlier launches compiled.
 
     Raises:
-        InputError: the system ended the baseline's process before it trained.
+        InputError: the system ended the baseline's process before that process trained. Errors from the functions that
+            `start` provides are passed on.
     """
     saved: Any = json.loads(unfinished.read_bytes()) if unfinished.exists() else {"side_by_side": side_by_side}
     state = _Measuring(
