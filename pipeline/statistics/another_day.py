@@ -1,9 +1,9 @@
-"""Widen the interval of a speedup so that it also covers other days: speed varies from sitting to sitting.
+"""Widen the interval of a speedup to cover other days, because speed varies from sitting to sitting.
 
-A sitting is one measurement of speed. Its log ratio is y = μ + b + e. μ is the log ratio of machines of this kind. b,
-with standard deviation τ, is common to the whole sitting (the host, its other guests, memory placement). e is the
-error within the sitting, estimated from its launches. An interval from e alone covers this sitting's μ + b. The
-interval for another day covers μ.
+A sitting is one measurement of speed. Its log ratio is y = μ + b + e. The term μ is the log ratio for machines of this
+kind. The deviation b, with standard deviation τ, is common to the whole sitting; causes are the host, its other guests
+and the placement of memory. The error e within the sitting is estimated from the sitting's launches. An interval from e
+alone covers this sitting's μ + b. The interval for another day covers μ.
 """
 
 import math
@@ -13,19 +13,27 @@ import scipy
 from pipeline.statistics.contrasts import LogRatio
 from pipeline.statistics.intervals import Estimate
 
-_QUANTILE = float(scipy.special.stdtrit(6, 0.975))  # τ comes from seven sittings
+_QUANTILE = float(scipy.special.stdtrit(6, 0.975))  # for the default τ, which comes from seven sittings
 
 
 def reach(spread: float) -> float:
-    """Return the half-width, on the log scale, of the interval for another day if a sitting's own error is 0."""
+    """Return the half-width, on the log scale, of the interval for another day if the sitting's own error is 0.
+
+    Args:
+        spread: τ.
+    """
     return _QUANTILE * spread
 
 
 def on_another_day(log_ratio: LogRatio | None, spread: float) -> Estimate:
     """Return the ratio of a sitting, with a 95 % interval that holds for machines of this kind on any day.
 
-    The variance is the sitting's own plus `spread`² (τ²). The interval is never narrower than the sitting's own. A
-    sitting of fewer than `MIN_LAUNCHES` launches has neither interval.
+    The variance is the sitting's own variance plus τ². The interval is never narrower than the sitting's own interval.
+    With fewer than three launches, there is no interval. Without a log ratio, all fields are None.
+
+    Args:
+        log_ratio: the sitting's y, with its standard error.
+        spread: τ.
     """
     if log_ratio is None:
         return Estimate()

@@ -1,4 +1,4 @@
-"""Say under which circumstances blocks were timed: failures, the CPU time of other programs, and the order."""
+"""Describe how blocks were timed: failures, the CPU time of other programs and of the kernel, side by side or not."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,34 +11,37 @@ MAX_OTHER_CPU_SHARE = 0.25
 
 
 def is_busy(other_cpu_share: float | None) -> bool:
-    """Tell whether other work took so much of the machine's CPU time that times don't count.
+    """Tell whether other work took so much of the machine's CPU time that measured times don't count.
 
-    An unknown share (None) counts as small.
+    An unknown share (None) counts as 0.
     """
     return (other_cpu_share or 0.0) > MAX_OTHER_CPU_SHARE
 
 
 def other_cpu_share(blocks: Sequence[PlacedBlock]) -> float | None:
-    """Return the median share of CPU time that other processes used, or None if it is unknown."""
+    """Return the median, over blocks, of the share of CPU time that other programs used, or None if unknown."""
     shares = [block.other_cpu_share for block in blocks if block.other_cpu_share is not None]
     return median(shares) if shares else None
 
 
 def kernel_share(blocks: Sequence[PlacedBlock], variant: str) -> float | None:
-    """Return the share of a variant's CPU time that the system's kernel took, or None if it is unknown."""
+    """Return the share of a variant's CPU time, in [0, 1], that the system's kernel took, or None if unknown."""
     timed = [block for block in blocks if block.variant == variant and block.turn and block.kernel_seconds is not None]
     cpu_seconds = sum(block.cpu_seconds or 0.0 for block in timed)
     return sum(block.kernel_seconds or 0.0 for block in timed) / cpu_seconds if cpu_seconds else None
 
 
 def fault(blocks: Sequence[PlacedBlock], variant: str) -> Outcome | None:
-    """Return how the process of a variant failed, or None if it did not."""
+    """Return the outcome of a variant's first failed block, or None if no block failed."""
     outcomes = [block.outcome for block in blocks if block.variant == variant]
     return next((outcome for outcome in outcomes if outcome != "completed"), None)
 
 
 def side_by_side(blocks: Sequence[PlacedBlock]) -> bool:
-    """Tell whether the variants ran side by side. Otherwise, each variant has a single place in a launch."""
+    """Tell whether the variants ran side by side, in every launch.
+
+    If processes run one after another, each variant has a single place in a launch.
+    """
     places: dict[int, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for block in blocks:
         if block.turn:

@@ -1,8 +1,9 @@
 """Compute ratios with intervals from a table of launches and variants.
 
-Launches and variants form a two-way layout without replication. Within a launch, the median over turns ignores single
-slow blocks. The interval comes from the differences between launches, because variation from process to process does
-not average out over turns (Kalibera & Jones, Rigorous Benchmarking in Reasonable Time, ISMM 2013).
+A launch starts one process for each variant. In each turn of a launch, each variant trains one block. Launches and
+variants form a two-way layout without replication. Within a launch, the median over turns ignores single slow blocks.
+The interval comes from the differences between launches, because variation from process to process does not average out
+over turns (Kalibera & Jones, Rigorous Benchmarking in Reasonable Time, ISMM 2013).
 """
 
 import warnings
@@ -18,9 +19,10 @@ MIN_LAUNCHES = 3  # for a speed interval: two launches may agree by chance
 
 
 class LogRatio(NamedTuple):
-    """Hold a contrast of log values: its mean over launches, and the standard deviation of one launch.
+    """Hold a contrast of log values (a weighted sum whose weights add up to 0) and its error.
 
-    With 0 degrees of freedom the standard deviation is unknown.
+    `mean` is the mean of the contrast over launches, and `of_one_launch` is the standard deviation of the contrast in
+    one launch. With 0 degrees of freedom, this standard deviation is unknown.
     """
 
     mean: float
@@ -35,11 +37,11 @@ class LogRatio(NamedTuple):
 
     @property
     def ratio(self) -> Estimate:
-        """Return the ratio, with an interval if there are at least `MIN_LAUNCHES` launches."""
+        """Return the ratio, with a 95 % interval if there are at least `MIN_LAUNCHES` launches."""
         return self.ratio_from(MIN_LAUNCHES)
 
     def ratio_from(self, min_launches: int) -> Estimate:
-        """Return exp of the mean, with its interval if there are at least `min_launches`."""
+        """Return exp(`mean`), with a 95 % interval if there are at least `min_launches` and the error is known."""
         value = float(np.exp(self.mean))
         if not self.degrees_of_freedom or self.num_launches < min_launches:
             return Estimate(value)
@@ -50,8 +52,8 @@ class LogRatio(NamedTuple):
 def launch_effects(log_seconds: ArrayLike) -> np.ndarray:
     """Return each variant's difference in log seconds from the first variant, (num_launches, num_variants).
 
-    A difference is the median over those turns of a launch in which both variants have a block. It is NaN if there are
-    no such turns.
+    A difference is the median over the turns of a launch in which both variants have a block, or NaN without such a
+    turn.
 
     Args:
         log_seconds: (num_launches, num_variants, num_turns), NaN for a missing block.
@@ -65,11 +67,11 @@ def launch_effects(log_seconds: ArrayLike) -> np.ndarray:
 def launch_spread(effects: np.ndarray) -> tuple[float, int]:
     """Return the standard deviation of one variant's effect in one launch, and its degrees of freedom.
 
-    Both come from the residuals of a two-way layout without replication, with (launches - 1)(variants - 1) degrees of
-    freedom (Montgomery, Design and Analysis of Experiments, chapter 4.1).
+    The residuals of a two-way layout without replication have (launches - 1)(variants - 1) degrees of freedom
+    (Montgomery, Design and Analysis of Experiments, chapter 4.1).
 
     Args:
-        effects: finite, (num_launches, num_variants).
+        effects: finite, (num_launches, num_variants), with at least two launches and two variants.
     """
     residuals = effects - effects.mean(axis=0) - effects.mean(axis=1, keepdims=True) + effects.mean()
     freedom = (effects.shape[0] - 1) * (effects.shape[1] - 1)
@@ -77,7 +79,7 @@ def launch_spread(effects: np.ndarray) -> tuple[float, int]:
 
 
 def contrast(effects: np.ndarray, weights: ArrayLike) -> LogRatio:
-    """Return a contrast of the effects. Its spread is pooled over all variants, which are assumed to vary alike.
+    """Return a contrast. The standard deviation is pooled over all variants, which are assumed to vary alike.
 
     Args:
         effects: finite, (num_launches, num_variants), of log values.

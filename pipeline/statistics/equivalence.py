@@ -1,4 +1,4 @@
-"""Test whether two variants, paired by seed or not, differ by less than a margin or by more.
+"""Test whether two variants, paired by seed or not, differ by less than a margin or by more than the margin.
 
 Also bound how much accuracy a variant may lose, and compute how many seeds a decision needs.
 """
@@ -16,7 +16,7 @@ from pipeline.statistics.intervals import MIN_SEEDS, Estimate, has_spread, holm,
 SIGNIFICANCE_LEVEL = 0.05
 POWER = 0.9
 MAX_SEEDS = 1000  # no larger number of seeds is suggested
-# A margin wider than this share of the baseline's accuracy means little: near chance, everything is equivalent.
+# A margin wider than this share of the baseline's accuracy means little: near chance, all variants are equivalent.
 MAX_MARGIN_SHARE = 0.1
 EquivalenceOutcome = Literal["equivalent", "different", "equivalent but shifted", "inconclusive"]
 
@@ -39,7 +39,7 @@ class Contrast(NamedTuple):
 
     @property
     def estimate(self) -> Estimate:
-        """Return the mean difference with its t-interval."""
+        """Return the mean difference with its 95 % t-interval. Unknown numbers are None."""
         if not self.is_known:
             return Estimate(None if math.isnan(self.mean) else self.mean)
         half = self.error * float(scipy.special.stdtrit(self.freedom, 0.975)) if self.error else 0.0
@@ -57,8 +57,8 @@ class Contrast(NamedTuple):
     def beyond(self, bound: float) -> float:
         """Return the p-value of the test for a difference below −bound or above +bound.
 
-        This is twice the p-value of the one-sided t-test on the side of the mean. It is below 5 % if the whole 95 %
-        interval lies beyond the bound. Doubling allows for errors in both directions: the test keeps its level
+        This is twice the p-value of the one-sided t-test on the side of the mean. The p-value is below 5 % if the whole
+        95 % interval lies beyond the bound. Doubling allows for errors in both directions: the test keeps its level
         whatever the spread, and finds a difference only if the test of "no difference" also finds one.
         """
         return min(1.0, 2 * self._replace(mean=abs(self.mean)).above(bound))
@@ -67,8 +67,8 @@ class Contrast(NamedTuple):
 def paired(differences: ArrayLike, unit: float = 0.0) -> Contrast:
     """Return the contrast of paired differences (num_seeds,) of results that come in steps of `unit`.
 
-    The error is unknown with fewer than `MIN_SEEDS` differences. Differences that are not rounded have an unknown
-    error, too, if all are equal but not zero, and an error of 0 if all are zero.
+    With fewer than `MIN_SEEDS` differences, the error is unknown. If results are not rounded (`unit` is 0) and all
+    differences are equal, the error is 0 for differences of zero, and unknown for any other difference.
     """
     values = np.asarray(differences, dtype=np.float64)
     mean, num_seeds = float(values.mean()) if len(values) else math.nan, len(values)
@@ -83,8 +83,10 @@ def unpaired(baseline: np.ndarray, candidate: np.ndarray, unit: float = 0.0) -> 
     """Return the contrast of two variants that share no seeds, from the values (num_seeds,) of each.
 
     Values come in steps of `unit`. The error is √(s₁²/n₁ + s₂²/n₂), with Satterthwaite's approximate degrees of freedom
-    (Welch, Biometrika 34, 1947; Satterthwaite, Biometrics Bulletin 2, 1946). It is unknown if a variant has fewer than
-    `MIN_SEEDS` values, or if values are not rounded, neither variant has a spread, and their means differ.
+    (Welch, Biometrika 34, 1947; Satterthwaite, Biometrics Bulletin 2, 1946).
+
+    The error is unknown if a variant has fewer than `MIN_SEEDS` values. The error is also unknown if values are not
+    rounded (`unit` is 0), neither variant has a spread, and the means of the variants differ.
     """
     numbers = np.array([len(baseline), len(candidate)])
     mean = float(candidate.mean() - baseline.mean()) if numbers.all() else math.nan
@@ -103,9 +105,9 @@ def unpaired(baseline: np.ndarray, candidate: np.ndarray, unit: float = 0.0) -> 
 
 
 class PValues(NamedTuple):
-    """Hold a pair's p-values: for a difference within the margin, for any difference, and for one beyond the margin.
+    """Hold a pair's p-values: for a difference within the margin, for any difference, and beyond the margin.
 
-    A p-value is None if it is unknown.
+    Unknown p-values are None.
     """
 
     within: float | None
@@ -121,7 +123,8 @@ def p_values(found: Contrast, margin: float, is_one_sided: bool = False) -> PVal
 
     `within` is the larger p-value of two one-sided t-tests for a difference within ±margin (Schuirmann, Journal of
     Pharmacokinetics and Biopharmaceutics 15, 1987). If only losses count (`is_one_sided`), `within` is the p-value for
-    a difference above −margin, and `differs` and `beyond` are 1 for a gain.
+    a difference above −margin, and `differs` and `beyond` are 1 unless the mean is negative. If the contrast's error is
+    unknown, so are all p-values.
     """
     if not found.is_known:
         return UNKNOWN
@@ -132,7 +135,12 @@ def p_values(found: Contrast, margin: float, is_one_sided: bool = False) -> PVal
 
 
 def adjust(pairs: Sequence[PValues], families: Sequence[Hashable]) -> list[PValues]:
-    """Adjust the p-values of pairs by Holm's method, separately for each family and each kind of p-value."""
+    """Return the p-values adjusted by Holm's method, separately for each family and each kind of p-value.
+
+    Args:
+        pairs: the p-values of each pair of variants.
+        families: the family of each pair, in the same order.
+    """
     adjusted = list(pairs)
     for family in set(families):
         members = [index for index, other in enumerate(families) if other == family]
@@ -159,9 +167,9 @@ def outcome(equivalence_p_value: float | None, difference_p_value: float | None)
 
 
 class Loss(NamedTuple):
-    """Hold the largest loss that the results leave possible, and the p-value of the test that it is below the margin.
+    """Hold an upper bound of a candidate's loss, and the p-value for a loss below the margin. None means unknown.
 
-    Both allow for all candidates whose losses are bounded together.
+    The bound and the p-value allow for all candidates whose losses are bounded together.
     """
 
     most: float | None = None
@@ -169,10 +177,15 @@ class Loss(NamedTuple):
 
 
 def loss(gain: Contrast, margin: float, num_candidates: int) -> Loss:
-    """Bound a candidate's loss by one-sided t-tests at 5 %, which Bonferroni's method divides among the candidates.
+    """Bound a candidate's loss by a one-sided t-test.
 
-    Holm's method would decide at least as often, but its bounds say no more than "less than the margin". `margin` has
-    the unit of `gain`, which is negative for a loss.
+    Bonferroni's method divides the level of 5 % among the candidates. Holm's method would decide at least as often, but
+    would give no bound beyond "less than the margin".
+
+    Args:
+        gain: the contrast, with a known error. A negative mean is a loss.
+        margin: in the unit of `gain`.
+        num_candidates: how many candidates share the level of 5 %.
     """
     quantile = float(scipy.special.stdtrit(gain.freedom, 1 - SIGNIFICANCE_LEVEL / num_candidates))
     return Loss(
@@ -184,14 +197,15 @@ def loss(gain: Contrast, margin: float, num_candidates: int) -> Loss:
 def num_seeds_needed(spread: float, margin: float, num_candidates: int, is_one_sided: bool) -> int | None:
     """Return the fewest seeds that show, with 90 % power, that a true difference of 0 is within the margin.
 
-    This is the smallest n ≥ ((t₁₋α + t₁₋β) s / δ)², with n − 1 degrees of freedom and β / 2 for two sides (Chow, Shao &
-    Wang, Sample Size Calculations in Clinical Research, 2008, section 3.2). Return None if more than `MAX_SEEDS` are
-    needed.
+    This is the smallest n ≥ ((t₁₋α + t₁₋β) s / δ)², with n − 1 degrees of freedom and, for a two-sided margin, β / 2 in
+    place of β (Chow, Shao & Wang, Sample Size Calculations in Clinical Research, 2008, section 3.2). Return None if
+    more than `MAX_SEEDS` seeds are needed.
 
     Args:
         spread: s, in the same unit as the margin.
         margin: δ.
         num_candidates: how many candidates share the level of 5 %.
+        is_one_sided: whether only a loss counts, not a gain.
     """
     level = SIGNIFICANCE_LEVEL / num_candidates
     power = POWER if is_one_sided else (1 + POWER) / 2
@@ -203,5 +217,5 @@ def num_seeds_needed(spread: float, margin: float, num_candidates: int, is_one_s
 
 
 def is_beyond(p_beyond_margin: float | None) -> bool:
-    """Tell whether a difference is shown to lie beyond the margin."""
+    """Tell whether a difference is shown to lie beyond the margin. An unknown p-value shows nothing."""
     return p_beyond_margin is not None and p_beyond_margin < SIGNIFICANCE_LEVEL

@@ -39,10 +39,10 @@ class Estimate:
 
 
 def standard_deviation(values: np.ndarray, unit: float, num_roundings: int = 1) -> float:
-    """Return the standard deviation of a sample (num_seeds,), but at least that of the values' own rounding.
+    """Return the standard deviation of a sample (num_seeds,), but at least that of the values' rounding.
 
     Equal results do not show that the spread is smaller than their resolution. Rounding to multiples of `unit` moves a
-    value by up to unit/2 in either direction, evenly, and so with a standard deviation of unit/√12.
+    value by up to unit/2 in either direction, with a standard deviation of unit/√12 if all shifts are equally likely.
 
     Args:
         unit: the step in which results come, such as one test image; 0 for values that are not rounded.
@@ -52,10 +52,10 @@ def standard_deviation(values: np.ndarray, unit: float, num_roundings: int = 1) 
 
 
 def mean(values: ArrayLike, unit: float = 0.0, num_more: int = 0) -> Estimate:
-    """Return the mean of values (num_seeds,), with its t-interval if there are at least `MIN_SEEDS` values.
+    """Return the mean of values (num_seeds,), with a 95 % t-interval if there are at least `MIN_SEEDS` values.
 
-    With `num_more` = 1, the 95 % interval is that of one new value: mean ± t s √(1 + 1/n), Hahn & Meeker, Statistical
-    Intervals, 1991, equation 4.2. `unit` is as in `standard_deviation`.
+    With `num_more` = 1, the interval is for one new value in place of the mean: mean ± t s √(1 + 1/n) (Hahn & Meeker,
+    Statistical Intervals, 1991, equation 4.2). `unit` is as in `standard_deviation`.
     """
     values = np.asarray(values, dtype=np.float64)
     if not len(values):

@@ -1,8 +1,8 @@
-"""Decide whether a campaign has shifted from its baseline, by pure functions of numbers.
+"""Decide whether the results of a campaign, a repetition of a study, have shifted from those of its baseline campaigns.
 
 The band is the 99 % prediction interval for the mean of k new values: ±t(.995, n − 1) · s · √(1/k + 1/n) around the
-mean of the baseline's n seeds (Hahn & Meeker, Statistical Intervals, 1991, § 4.7). s is the standard deviation of these
-values, or that of their rounding if it is larger. A campaign gives a warning if the mean of its k fresh seeds is
+mean of the baseline's n values (Hahn & Meeker, Statistical Intervals, 1991, § 4.7). Here s is the standard deviation of
+the n values, but at least that of their rounding. A campaign gives a warning if the mean of its k fresh values is
 outside the band. Two warnings in a row, with different seeds and in the same direction, are drift.
 """
 
@@ -29,7 +29,7 @@ class Shift(NamedTuple):
 
     @property
     def direction(self) -> Direction | None:
-        """Return the direction in which the mean left the band, or None if the mean is inside."""
+        """Return the direction in which `mean` left the band, or None if `mean` is inside."""
         if abs(self.mean - self.baseline) <= self.allowed:
             return None
         return "up" if self.mean > self.baseline else "down"
@@ -40,9 +40,10 @@ def shift(
 ) -> Shift | None:
     """Compare fresh values, one per seed, with the baseline's campaigns. Return None if there are too few values.
 
-    Values that agree within a campaign may differ from month to month. Three or more baseline campaigns show how
-    campaigns vary. The band then comes from their means, and the fresh mean is one new value. A fresh mean over fewer
-    seeds than theirs varies more, so the band is widened by the extra variance.
+    Values that agree within a campaign may differ from month to month. Three or more baseline campaigns show this
+    variation. Then the band comes from the campaigns' means, and the fresh mean counts as one new value. If the fresh
+    mean has fewer seeds than the campaigns' means, the fresh mean varies more, and the band is widened by the extra
+    variance. With fewer campaigns, the band comes from all values of the baseline.
 
     Args:
         baseline: values of each pinned campaign, one per seed.
@@ -53,7 +54,7 @@ def shift(
         return None
     if len(baseline) >= MIN_SEEDS:
         values, num_fresh = [_mean(campaign) for campaign in baseline], 1
-        of_mean = _mean([1 / len(each) for each in baseline])  # the variance of such a mean, relative to a value's
+        of_mean = _mean([1 / len(each) for each in baseline])  # the variance of a campaign's mean, if a value's is 1
         of_fewer = _variance_within(baseline) * max(1 / len(fresh) - of_mean, 0.0)
         unit *= math.sqrt(of_mean)
     else:
@@ -81,9 +82,9 @@ def shift_of_shares(baseline: tuple[int, int], fresh: tuple[int, int]) -> Shift 
 def shift_of_speeds(
     baseline: Sequence[np.ndarray], fresh: np.ndarray, weights: np.ndarray, negligible: float
 ) -> Shift | None:
-    """Compare a contrast of launch effects with that of the baseline's campaigns. Return None if launches are too few.
+    """Compare a contrast of launch effects with the baseline campaigns' contrast. Return None with too few launches.
 
-    The rule is that of `shift`, with launches in place of seeds and a spread over all variants (`launch_spread`).
+    Apply the rule of `shift`, with launches in place of seeds and a spread over all variants (`launch_spread`).
 
     Args:
         baseline: finite launch effects of log seconds in each pinned campaign, (num_launches, num_variants).

@@ -1,6 +1,6 @@
 """Turn the blocks of one benchmark into log seconds by launch, variant and turn, then into ratios of speed and memory.
 
-What else blocks say, such as how much other programs disturbed them, is in `circumstances`.
+`pipeline.statistics.circumstances` reads all else from blocks, such as the disturbance by other programs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from pipeline.statistics.intervals import Estimate
 from pipeline.study.schema import Study
 
 MIN_MEMORY_LAUNCHES = 2  # for an interval of peak memory, which hardly varies from process to process
-ONE = LogRatio(0.0, 0.0, 1, MIN_LAUNCHES)  # exactly 1: both variants share the same blocks
+ONE = LogRatio(0.0, 0.0, 1, MIN_LAUNCHES)  # the speedup is exactly 1: both variants have the same blocks
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Speeds:
         baseline: the name of the baseline variant.
         num_images: training images per epoch.
         num_validation_images: images predicted after an epoch.
-        measured_as: for each variant, the one whose blocks it uses; the two differ only in learning rate or epochs.
-        num_compiling: how many of the first launches may have taken memory to compile; later ones find compiled code.
+        measured_as: for each variant, the variant whose blocks it uses, which may differ in learning rate and epochs.
+        num_compiling: how many of the first launches may have taken memory to compile; later ones reuse compiled code.
     """
 
     blocks: Sequence[PlacedBlock]
@@ -40,15 +40,16 @@ class Speeds:
 
     @cached_property
     def num_turns(self) -> list[int]:
-        """Count the turns of each launch."""
+        """Return the number of turns of each launch."""
         launches = sorted({block.launch for block in self.blocks})
         return [max(block.turn for block in self.blocks if block.launch == launch) for launch in launches]
 
     @cached_property
     def variants(self) -> list[str]:
-        """Name the variants with a turn in every launch and no failure, the baseline first.
+        """Return the variants that have a usable block in every launch and did not fail, the baseline first.
 
-        If the baseline is not one of them, name none.
+        A block is usable if it was trained in a turn, and no other process used the GPU. If the baseline is not among
+        these variants, the list is empty. `REPEAT` may be among them.
         """
         last = {block.variant: block.outcome for block in self.blocks}
         timed = {(block.variant, block.launch) for block in self.blocks if block.turn and not block.shares_gpu}
@@ -64,7 +65,7 @@ class Speeds:
 
     @cached_property
     def training(self) -> np.ndarray:
-        """Return log seconds of an epoch without its validation, (num_launches, num_variants, num_turns)."""
+        """Return log seconds of an epoch without validation, (num_launches, num_variants, num_turns). NaN: unknown."""
         return self._log_seconds(0)
 
     def _log_seconds(self, num_validation_images: int) -> np.ndarray:
@@ -77,9 +78,9 @@ class Speeds:
 
     @cached_property
     def _log_peaks(self) -> np.ndarray:
-        """Return the logarithm of each variant's peak bytes after the warm-up, (num_launches, num_variants).
+        """Return the log of each variant's peak bytes, (num_launches − num_compiling, num_variants). NaN: unknown.
 
-        Launches that may have compiled are left out.
+        Blocks of the warm-up and launches that may have compiled are left out.
         """
         peaks = np.full((len(self.num_turns), len(self.variants)), np.nan)
         for block in self.blocks:
@@ -101,15 +102,15 @@ class Speeds:
     def speedup(self, baseline: str, candidate: str) -> Estimate:
         """Return the speedup of `candidate` over `baseline`, per image. Above 1, the candidate is faster.
 
-        The ratio is unknown if one of the two did not train.
+        The ratio is unknown if either variant has no blocks to compare.
         """
         log_ratio = self.log_speedup(baseline, candidate)
         return log_ratio.ratio if log_ratio else Estimate()
 
     def log_speedup(self, baseline: str, candidate: str, whole_epochs: bool = False) -> LogRatio | None:
-        """Return the log of the speedup, or None if one of the two did not train. `whole_epochs` adds validation.
+        """Return the log of the speedup, or None if it is unknown. With `whole_epochs`, epochs include validation.
 
-        Two processes measure the baseline, so a variant is compared with the mean of the two.
+        Two processes measure the study's baseline, so a variant is compared with the mean of the two processes.
         """
         ours, theirs = self._measured(candidate), self._measured(baseline)
         if ours == theirs:
@@ -124,15 +125,16 @@ class Speeds:
         return self._contrast(effects, weights)
 
     def epoch_seconds(self, name: str) -> float | None:
-        """Return the training seconds of an epoch of `name`: the baseline's, divided by the speedup.
+        """Return the seconds that the variant `name` trains for an epoch, or None if unknown.
 
-        The baseline's seconds are the geometric mean, over launches and both processes, of medians over turns. The
-        second process is compared with the first alone.
+        These are the baseline's seconds, divided by the speedup. The baseline's seconds are the geometric mean, over
+        launches and both processes, of the median over turns. For the second process (`REPEAT`) itself, only the first
+        process counts.
         """
         ratio = self.speedup(self.baseline, name).value
         if ratio is None:
             return None
-        processes = (self.baseline, *([] if name == REPEAT else [REPEAT]))  # to which the speedup relates
+        processes = (self.baseline, *([] if name == REPEAT else [REPEAT]))  # with which the speedup compares
         places = [self.variants.index(each) for each in processes if each in self.variants]
         return float(np.exp(np.nanmedian(self.training[:, places], axis=2).mean()) / ratio)
 
@@ -145,7 +147,7 @@ class Speeds:
         return float(np.exp(average)) if np.isfinite(average) else None
 
     def memory_ratio(self, baseline: str, candidate: str) -> Estimate:
-        """Return the peak memory of `candidate` divided by that of `baseline`; unknown if either peak is."""
+        """Return the peak memory of `candidate` divided by that of `baseline`; unknown if either peak is unknown."""
         ours, theirs = self._measured(candidate), self._measured(baseline)
         weights = {theirs: -1.0, ours: 1.0} if ours != theirs else {ours: 0.0}
         log_ratio = self._contrast(self._log_peaks, weights) if len(self._log_peaks) else None
@@ -155,7 +157,10 @@ class Speeds:
         return self.measured_as.get(name, name)
 
     def _contrast(self, values: np.ndarray, weights: Mapping[str, float]) -> LogRatio | None:
-        """Return the weighted sum of variants' log values, or None if any are unknown. The weights sum to 0."""
+        """Return the weighted sum of variants' log values, or None if any of these values is unknown.
+
+        The weights add up to 0.
+        """
         known = [
             name for name, is_known in zip(self.variants, np.isfinite(values).all(axis=0), strict=True) if is_known
         ]
