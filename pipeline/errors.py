@@ -1,11 +1,11 @@
-"""Define the errors that a user can fix."""
+"""Define the error for faults that a user can fix."""
 
 
 class InputError(Exception):
-    """Report a fault in the input; the text names the fault and its remedy.
+    """Report a fault in the input. The message names the fault and its remedy.
 
-    Commands print the text without a traceback and exit with status 2. If the caller passes `remedy`, `fault` is
-    the text without it.
+    Commands print the message without a traceback and exit with status 2. The attribute `fault` holds the message
+    without the argument `remedy`.
     """
 
     def __init__(self, fault: str, remedy: str = "") -> None:

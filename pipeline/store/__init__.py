@@ -1,1 +1,1 @@
-"""Keep costly results by their identity, so that nothing is made twice."""
+"""Store costly results by their identities, so that finished results are reused."""

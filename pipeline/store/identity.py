@@ -1,7 +1,8 @@
-"""Compute the identity of a run, a speed measurement, the numerics or a data set: all that affects the result.
+"""Compute the identities of runs, speed measurements, `results/numerics.json` and data sets.
 
-DVC compares files to decide whether a stage runs. The identity then decides what the stage makes again. Nothing here
-needs an engine.
+An identity is a dictionary of the settings, data, code and machine properties that may change a result. DVC compares
+files to decide whether a stage runs. The stage then compares identities to decide which results to make again. This
+module imports neither TensorFlow nor JAX.
 """
 
 import importlib.metadata
@@ -20,32 +21,34 @@ from pipeline.study.engines import ENGINES
 from pipeline.study.policies import POLICIES
 from pipeline.study.schema import RunKey, Study
 
-Identity = dict[str, Any]  # ready for JSON
+Identity = dict[str, Any]  # holds only values that JSON keeps unchanged
 K = TypeVar("K")
 
-# The file that each kind of work starts from. The files that it imports belong to the identity, too. A model's code
-# belongs to the recipe.
+# The Python file in which each kind of work starts. An identity covers this file and all files that this file imports.
+# `_recipe` adds the source of the benchmark's model, which is imported by name at run time.
 TRAINING_CODE = Path("pipeline/training/run.py")
 SPEED_CODE = Path("pipeline/speed/measuring.py")
 NUMERICS_CODE = Path("pipeline/numerics/finding.py")
 PREPARATION_CODE = Path("pipeline/data/preparation.py")
 TABLE_OF_POLICIES = Path("pipeline/study/policies.py")
-# The packages that compute; packages that are not installed are skipped.
+# The packages whose versions belong to an identity, by Keras's backend. Packages that are not installed are skipped.
 PACKAGES = {
     "tensorflow": ("tensorflow", "tensorflow-cpu"),
     "jax": ("jax", "jaxlib", "jax-cuda12-plugin", "libtpu"),
 }
 PACKAGES_OF_ALL = ("keras", "ml-dtypes", "numpy", "nvidia-cublas-cu12", "nvidia-cudnn-cu12")
 AGAIN = "What is finished stays. Run the same command again."
-# The parts of an identity that say where something was made; the study, the data and the code decide all others.
+# The keys of an identity that depend on the machine and its software. All other keys follow from the study, the data
+# and the code.
 PLACE = ("device", "driver", "engine", "packages", "variables")
 
 
 def of_runs(study: Study, benchmark: str) -> dict[RunKey, Identity]:
-    """Return the identity of every run of `benchmark`, in the study's order.
+    """Return the identity of every run of `benchmark`, by the run's key, in the study's order.
 
     Raises:
-        InputError: the data are missing.
+        InputError: the data set is not prepared, the model's source is missing, a file of code has a syntax error, or
+            the variable ENGINE names no engine.
     """
     shared = _surroundings(study) | read_by(study, benchmark, TRAINING_CODE)
     return {
@@ -61,7 +64,12 @@ def of_runs(study: Study, benchmark: str) -> dict[RunKey, Identity]:
 
 
 def of_speed(study: Study, benchmark: str, device: str, driver: str | None) -> Identity:
-    """Return the identity of the speed measurement of `benchmark` on this device."""
+    """Return the identity of the speed measurement of `benchmark`.
+
+    Args:
+        device: the name of the device, from `device_name_here`.
+        driver: the version of NVIDIA's driver, or None without a driver.
+    """
     settings = study.model_dump(
         mode="json",
         include={
@@ -79,7 +87,7 @@ def of_speed(study: Study, benchmark: str, device: str, driver: str | None) -> I
 
 
 def of_numerics(study: Study, device: str) -> Identity:
-    """Return the identity of the numerics of `study` on this device."""
+    """Return the identity of `results/numerics.json` for `study` on `device`, a name from `device_name_here`."""
     recipes = {name: _recipe(study, name) for name in study.numerics_on or study.benchmarks}
     of = {"numerics": study.numerics, "device": device, "benchmarks": recipes, "code": _code(NUMERICS_CODE)}
     of["policies"] = _rows(POLICIES)
@@ -87,25 +95,28 @@ def of_numerics(study: Study, device: str) -> Identity:
 
 
 def of_data(name: str, source: DatasetSource) -> Identity:
-    """Return the identity of a data set: where it comes from, and the code that prepares it."""
+    """Return the identity of the data set `name`: its source, and digests of the code that prepares the data set.
+
+    The code includes the user's own builder of the data set, if there is one.
+    """
     own = {source.source: digest(Path(source.source))} if source.source else {}
     return {"data": name, "source": source.model_dump(mode="json"), "code": _code(PREPARATION_CODE) | own}
 
 
 def read_by(study: Study, benchmark: str, code: Path) -> Identity:
-    """Return the part of an identity that a process reads: the recipe, and the data, the model and the code on disk.
+    """Return the recipe of `benchmark`, and digests of the data, the model and the code that a process reads.
 
     Args:
-        code: the file that the process starts from, such as `TRAINING_CODE`.
+        code: the file in which the process starts, such as `TRAINING_CODE`.
     """
     return _recipe(study, benchmark) | {"code": _code(code)}
 
 
 def check_read(study: Study, benchmark: str, code: Path, of: Identity) -> None:
-    """Raise `InputError` if data, model or code on disk are no longer those of the identity `of`.
+    """Raise `InputError` if the data, the model, the code or the policies are no longer those of the identity `of`.
 
-    A process calls this when it has read all three, and has imported the table of policies. The message names what was
-    edited.
+    A process calls this function after it has read the data or imported code, to find out whether somebody edited
+    files since the identity was computed. The message names the edited files.
     """
     now = of | read_by(study, benchmark, code) | {"policies": _rows(of["policies"])}
     if now != of:
@@ -114,10 +125,14 @@ def check_read(study: Study, benchmark: str, code: Path, of: Identity) -> None:
 
 
 def check_current(made: Mapping[K, Identity], wanted: Mapping[K, Identity]) -> None:
-    """Raise `InputError` if what was `made` is not what is `wanted` now, as after an edit of the study or of code.
+    """Raise `InputError` if the study, the data or the code was edited while a stage worked.
 
-    DVC hashes what a stage depends on only after the stage has ended, so it would assume that the stage read the edited
-    file.
+    DVC hashes the files that a stage depends on only after the stage has ended. Without this check, DVC would assume
+    that the stage read the edited files.
+
+    Args:
+        made: the identities of the stage's results, computed before the stage worked.
+        wanted: the identities of the stage's results, computed after the stage worked.
     """
     left = [key for key, of in wanted.items() if made.get(key) != of]
     if left:
@@ -128,12 +143,12 @@ def check_current(made: Mapping[K, Identity], wanted: Mapping[K, Identity]) -> N
 
 
 def departures(before: Identity, now: Identity) -> list[str]:
-    """Name what distinguishes two identities: files, or properties of the machine."""
+    """Name each difference between two identities: a file, "data" or a property of the machine."""
     return list(dict.fromkeys(_told(path) for path in differing(before, now)))
 
 
 def _told(path: tuple[str, ...]) -> str:
-    # The identity of the numerics holds a part for each benchmark, under the benchmark's name.
+    # An identity of the numerics holds recipe, data and model under "benchmarks" and the benchmark's name.
     part, *rest = path[2:] or (str(PARAMS),) if path[0] == "benchmarks" else path
     if part in PLACE:
         return " ".join((part, *rest))
@@ -145,10 +160,7 @@ def _told(path: tuple[str, ...]) -> str:
 
 
 def says_the_study(said: Identity, of: Identity, aside: Sequence[str] = ()) -> bool:
-    """Tell whether two identities agree in all that the study, the data and the code decide.
-
-    The parts in `aside` may differ.
-    """
+    """Return whether two identities agree in all keys except those in `PLACE` and in `aside`."""
     return all(path[0] in (*PLACE, *aside) for path in differing(said, of))
 
 
@@ -163,9 +175,10 @@ def _surroundings(study: Study) -> Identity:
 
 
 def _code(file: Path) -> dict[str, str]:
-    """Return the SHA-256 of a file's code and of each file that it imports, without comments and docstrings.
+    """Return the SHA-256 of `file` and of each file that `file` imports, directly or indirectly, by path.
 
-    The table of policies is left out: identities hold the rows that matter.
+    Comments and docstrings do not change the digests. The table of policies is left out, because an identity holds the
+    rows of the policies in use.
     """
     return {str(each): file_digest(each) for each in with_imports(file) if each != TABLE_OF_POLICIES}
 
@@ -175,7 +188,7 @@ def _rows(policies: Iterable[str]) -> dict[str, Any]:
 
 
 def _packages(engine: str) -> dict[str, str]:
-    """Return the versions of the packages that compute; in a container, also the SHA-256 of its contents."""
+    """Return the versions of the packages that compute, by name. In a container, add a SHA-256 of its packages."""
     found = {}
     for name in sorted((*PACKAGES_OF_ALL, *PACKAGES[ENGINES[engine].backend])):
         try:
@@ -192,7 +205,7 @@ def _recipe(study: Study, name: str) -> Identity:
     source = study.datasets[benchmark.dataset]
     return {
         "recipe": benchmark.recipe,
-        # Features and splits belong here, because different labels may have the same numbers.
+        # The features and splits of the source count too, because two label features may hold the same integers.
         "data": {"name": dataset.name, "sha256": dataset.sha256}
         | source.model_dump(mode="json", exclude_defaults=True, exclude={"bundled", "tfds"}),
         "model": {benchmark.model.source: digest(Path(benchmark.model.source))},

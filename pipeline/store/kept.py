@@ -1,7 +1,8 @@
-"""Store finished folders by their identity, and copy them to their places in the study.
+"""Store finished folders by their identities, and copy each folder to its place, such as `results/speed/mnist_dense`.
 
-A folder is made in `.cache/unfinished`, and gets `identity.json` last. It is then moved to `.cache/kept` and copied to
-its place. DVC may empty and restore the places at any time; the store stays.
+`obtain` makes a folder in `.cache/unfinished` and writes `identity.json` into the folder last. `obtain` then moves the
+folder to `.cache/kept` and copies it to its place. DVC may empty and restore the places at any time, but does not touch
+`.cache`.
 """
 
 import contextlib
@@ -20,7 +21,10 @@ IDENTITY = "identity.json"
 
 
 def store() -> Path:
-    """Return the store of this study, even from within a DVC experiment in <study>/.dvc/tmp/exps/<name>."""
+    """Return the path of the store: `.cache` in the study's folder.
+
+    A DVC experiment works in <study>/.dvc/tmp/exps/<name>, but uses the store <study>/.cache.
+    """
     here = Path.cwd()
     return next((folder.parent for folder in here.parents if folder.name == ".dvc"), here) / ".cache"
 
@@ -30,7 +34,10 @@ def name_of(of: Identity) -> str:
 
 
 def read_identity(folder: Path) -> dict[str, Any] | None:
-    """Return the folder's `identity.json`, with the identity `of` and the digests of `files`; None if unreadable."""
+    """Return the content of the folder's `identity.json`, or None if the file can't be read.
+
+    The key `of` holds the identity, and the key `files` the SHA-256 of each file in the folder.
+    """
     try:
         said: dict[str, Any] = json.loads((folder / IDENTITY).read_bytes())
     except (OSError, ValueError):
@@ -39,19 +46,22 @@ def read_identity(folder: Path) -> dict[str, Any] | None:
 
 
 def is_made(folder: Path, of: Identity) -> bool:
-    """Return whether `folder` has this identity, and no file has changed since it was made."""
+    """Return whether `folder` has the identity `of`, and no file was changed, added or removed since `seal`."""
     said = read_identity(folder)
     return said is not None and said["of"] == of and said["files"] == _digests(folder)
 
 
 def seal(folder: Path, of: Identity) -> None:
-    """Write into `folder` its identity and the digests of its files."""
+    """Write `identity.json` into `folder`, with the identity `of` and the SHA-256 of each file in the folder."""
     said = {"of": of, "files": _digests(folder)}
     (folder / IDENTITY).write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
 
 
 def made(place: Path, of: Identity, counts: Callable[[Path], bool]) -> Path | None:
-    """Return a folder of this identity that `counts` accepts, from its place or from the store, or None."""
+    """Return the first finished folder of the identity `of` that `counts` accepts, or None if there is none.
+
+    Look first at `place`, then in the store.
+    """
     for folder in (place, store() / "kept" / name_of(of)):
         if is_made(folder, of) and counts(folder):
             return folder
@@ -65,15 +75,17 @@ def obtain(
     counts: Callable[[Path], bool] = lambda _: True,
     again: bool = False,
 ) -> Literal["there", "kept", "made"]:
-    """Put a folder of this identity in `place`; return whether it was there, was kept in the store or was made now.
+    """Put a folder of the identity `of` in `place`.
 
-    If another process is making the same folder, wait for it.
+    Return "there" if `place` already was this folder, "kept" if the folder came from the store, or "made" if the folder
+    was made now. If another process is making the same folder, wait until that process has ended its attempt.
 
     Args:
-        make: fills the folder that it is given, which may hold what an interrupted attempt left. If `make` raises an
-            error, the folder stays as it is.
-        counts: returns whether a finished folder is still valid.
-        again: whether to make the folder even if there is one. The old one stays until the new one is made.
+        make: writes the results into the folder that is its argument. The folder may hold files of an interrupted
+            attempt. If `make` raises an error, the folder stays as it is.
+        counts: returns whether a finished folder may be used.
+        again: whether to make the folder even if a finished one exists, without the files of an interrupted attempt.
+            The finished folder stays until the new one is made.
     """
     if not again and made(place, of, counts) == place:
         return "there"
@@ -81,7 +93,7 @@ def obtain(
     kept, unfinished = base / "kept" / name, base / "unfinished" / name
     with alone(base / "locks" / name):
         folder = None if again else made(place, of, counts)
-        if folder == place:  # the other process made it
+        if folder == place:  # another process made the folder while this one waited
             return "there"
         if again:
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -97,7 +109,10 @@ def obtain(
 
 
 def set_aside(place: Path) -> None:
-    """Move a folder into the store if it is unchanged and not yet there; otherwise delete it."""
+    """Move the folder `place` into the store if its files are unchanged since `seal`.
+
+    If the files were changed, or the store already has a folder of this identity, delete `place`.
+    """
     said = read_identity(place)
     if said and is_made(place, said["of"]):
         kept = store() / "kept" / name_of(said["of"])
@@ -109,9 +124,9 @@ def set_aside(place: Path) -> None:
 
 
 def prune(wanted: Iterable[Identity]) -> int:
-    """Delete from the store all folders, finished or not, that are not `wanted`; return how many were deleted.
+    """Delete each folder in the store, finished or unfinished, whose identity is not in `wanted`.
 
-    Keep folders that another process is still making.
+    Keep folders that another process is still making. Return the number of deleted folders.
     """
     base, names = store(), {name_of(of) for of in wanted}
     folders = [*base.glob("kept/*"), *base.glob("unfinished/*")]
@@ -125,10 +140,13 @@ def prune(wanted: Iterable[Identity]) -> int:
 
 
 def _place(kept: Path, place: Path) -> None:
-    """Copy a finished folder to its place in one step. Don't hard-link it: DVC is slow to break up links."""
+    """Copy the files of the finished folder `kept` to a new folder next to `place`, then rename that folder to `place`.
+
+    Make no hard links, because DVC takes long to replace hard links by copies.
+    """
     with whole(place) as copy:
         copy.mkdir()
-        for path in sorted(kept.iterdir()):  # shutil.copytree would hide that the disk is full
+        for path in sorted(kept.iterdir()):  # the error of shutil.copytree has no errno to tell that the disk is full
             shutil.copyfile(path, copy / path.name)
 
 

@@ -1,6 +1,7 @@
-"""Make the missing runs of a benchmark, each in a child of a process that has imported the engine.
+"""Make the missing runs of a benchmark, each in a child process.
 
-The calling process needs no engine.
+A parent process imports the engine once and forks the children. If a process can't be forked after this import (see
+`can_fork`), each child imports the engine itself. The calling process does not import an engine.
 """
 
 import os
@@ -29,7 +30,10 @@ Tell = Callable[[SoFar], None]
 
 
 class FailedRunError(Exception):
-    """Report that a run's process broke down. `by_signal` tells whether a signal ended it, as when memory runs out."""
+    """Report that the process of a run ended abnormally.
+
+    `by_signal` is True if a signal ended the process, for example because memory ran out.
+    """
 
     def __init__(self, status: int) -> None:
         self.by_signal = status < 0
@@ -40,16 +44,18 @@ class FailedRunError(Exception):
 def make_runs(
     study: Study, benchmark: str, wanted: dict[RunKey, Identity], check_model: Callable[[], None]
 ) -> dict[RunKey, FailedRunError]:
-    """Put every wanted run of a benchmark in place, from the store or by training. Print the progress.
+    """Put each wanted run in its place, from the store or by training, and print the progress.
 
-    Return the runs that failed.
+    Return an error for each run whose process ended abnormally. If no signal ended such a process, start no further
+    runs.
 
     Args:
-        check_model: called before any run starts; raises an error if the model can't be trained.
+        wanted: the identity of each wanted run of `benchmark`.
+        check_model: called before the first missing run starts; raises an error if the model can't be trained.
 
     Raises:
-        InputError: a run can't be made, or was made with other versions of the packages, or a file that the runs read
-            was edited meanwhile.
+        InputError: `check_model` or a run raised it, a run was made with other versions of the packages (see
+            `check_packages`), or a file that the runs read was edited meanwhile.
     """
     counts = partial(keeps_limit, study)
     there = {key: folder for key, of in wanted.items() if (folder := made(key.directory, of, counts))}
@@ -98,12 +104,14 @@ def _record_in(folder: Path) -> RunRecord:
 
 
 class Makers:
-    """Make runs. When a run first needs a set of kernels, start a process that imports the engine with them.
+    """Make runs, each in a child process. Several threads may call `make`, each for a different run.
 
-    Several threads may call `make`, each for a different run.
+    For each kind of kernels (see `kernels_for`), one parent process forks the children. `make` starts this parent when
+    the first run needs these kernels.
 
-    Runs side by side on a CPU divide its cores among themselves. Otherwise each run would start a thread per core. With
-    two runs at once on two cores, 28 runs of a small dense network took 43 s with the cores divided and 62 s without.
+    On a CPU, runs that are made side by side divide the cores among themselves. Otherwise, each run would start one
+    thread for each core. With two runs at once on two cores, 28 runs of a small dense network took 43 s with the cores
+    divided and 62 s without.
 
     Args:
         num_at_once: the largest number of runs that are made side by side.
@@ -112,9 +120,9 @@ class Makers:
     def __init__(self, study: Study, num_at_once: int) -> None:
         self._study, self._num_at_once = study, num_at_once
         num_shares = num_at_once if this_machine().kind == "cpu" else 1
-        self._cores = shares(sorted(os.sched_getaffinity(0)), num_shares) * (num_at_once // num_shares)  # free shares
+        self._cores = shares(sorted(os.sched_getaffinity(0)), num_shares) * (num_at_once // num_shares)  # the free shares
         self._parents = ExitStack()
-        self._forking: dict[str, tuple[Parent, list[Line]]] = {}  # parents with their free lines
+        self._forking: dict[str, tuple[Parent, list[Line]]] = {}  # by kernels
         self._starting = threading.Lock()
         self._has_ended = False
 
@@ -123,20 +131,22 @@ class Makers:
 
     def __exit__(self, *_: object) -> None:
         with self._starting:
-            self._has_ended = True  # no thread may begin another run
+            self._has_ended = True  # from now on, no thread may begin a run
             self._parents.close()
 
     def make(self, key: RunKey, of: Identity, tell: Tell, folder: Path, num_stops: int = 0) -> None:
-        """Make a run of the identity `of` in `folder`, and call `tell` with the run's notes each time they grow.
+        """Make a run of the identity `of` in `folder`.
 
-        A run that exceeds the study's time limit is ended, whatever it is doing, and recorded as too slow.
+        A signal ends a run that exceeds the study's `max_run_seconds`. The record then says `too_slow`.
 
         Args:
-            num_stops: how often earlier commands have ended this run at the same limit.
+            tell: called with all notes on the run, each time the run adds a note.
+            num_stops: how many times in a row earlier commands have stopped this run at the same limit.
 
         Raises:
-            InputError: the run raised it, or read something other than what `of` says.
-            FailedRunError: the run's process broke down.
+            InputError: the run raised it, for example because files were edited and no longer match `of`.
+            FailedRunError: the run's process ended abnormally.
+            CancelledError: the `with` block of this object has ended.
         """
         so_far: SoFar | None = None
         with self._line_for(key, of) as (line, cores):
@@ -173,7 +183,7 @@ class Makers:
 
 
 def import_training(policy: str, check_read: Callable[[], None]) -> None:
-    """Choose the engine. If this process can be forked, import what training needs. Touch no device."""
+    """Choose the engine for `policy`. If `can_fork`, also import the training code. Use no device."""
     choose_engine([policy])
     if can_fork():
         try:
@@ -183,14 +193,15 @@ def import_training(policy: str, check_read: Callable[[], None]) -> None:
 
 
 def make_run(pipe: Any, study: Study, key: RunKey, of: Identity, folder: Path, cores: Sequence[int]) -> None:
-    """Make a run in this child process, on these cores; send the run's notes through `pipe` each time they grow."""
+    """Make a run in this child process, on `cores`. Send all notes on the run through `pipe` each time one is added."""
     os.sched_setaffinity(0, cores)
     choose_engine([study.variants[key.variant].policy])
     from pipeline.training.run import train
 
     def tell(so_far: SoFar) -> None:
         if study.max_run_seconds and not so_far.epochs[len(so_far.earlier.epochs) :]:
-            # The limit holds once the first notes say where the run trains. The time of earlier processes counts, too.
+            # Start the timer at the first notes, because a record of a stopped run needs them. Correct the timer at the
+            # notes before the first epoch, because a checkpoint may add the time of earlier processes.
             limit_seconds(max(study.max_run_seconds - so_far.seconds(), 1e-3))
         pipe.send(so_far)
 

@@ -1,4 +1,4 @@
-"""Find which runs of a study are already made as the study says, in their places or in the store."""
+"""Find the results of a study that are missing, outdated, or stopped at the time limit."""
 
 import json
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from pipeline.store.identity import Identity, of_numerics, of_runs, of_speed, sa
 from pipeline.store.kept import made, read_identity
 from pipeline.study.schema import RunKey, Study
 
-MAX_STOPS = 2
+MAX_STOPS = 2  # a run or measurement that was stopped at the time limit so many times in a row is not tried again
 
 
 def missing_runs(study: Study, min_stops: int = MAX_STOPS) -> list[RunKey]:
-    """Return the runs that are not yet made as the study says, in their places or in the store.
+    """Return the runs of which neither their place nor the store has a finished folder with the run's identity.
 
-    A run that its time limit has ended fewer than `min_stops` times counts as missing.
+    A run that was stopped at the time limit fewer than `min_stops` times in a row counts as missing.
     """
     return [
         key
@@ -29,12 +29,12 @@ def missing_runs(study: Study, min_stops: int = MAX_STOPS) -> list[RunKey]:
 
 
 def made_otherwise(study: Study, aside: Sequence[str] = ()) -> tuple[list[RunKey], list[str]]:
-    """Return the runs and the speed measurements in place that another study, other data or other code made.
+    """Return the runs that another study, other data or other code made, and the benchmarks of such speed measurements.
 
-    A speed measurement is named by its benchmark. Results that don't say what made them are left out.
+    Look only at the places of the results, not in the store. Leave out results without a readable `identity.json`.
 
     Args:
-        aside: parts of an identity that may differ.
+        aside: keys of an identity that may differ.
     """
     runs, speeds = [], []
     for benchmark in study.benchmarks:
@@ -49,7 +49,10 @@ def made_otherwise(study: Study, aside: Sequence[str] = ()) -> tuple[list[RunKey
 
 
 def has_other_numerics(study: Study) -> bool:
-    """Return whether another study, other data or other code made `NUMERICS`, as far as the file says."""
+    """Return whether another study, other data or other code made the file `NUMERICS`.
+
+    Return False if the file is missing, damaged, or holds no identity.
+    """
     of = _read(NUMERICS).get("identity")
     return of is not None and not says_the_study(of, of_numerics(study, ""))
 
@@ -64,7 +67,10 @@ def unmade(study: Study) -> list[str]:
 
 
 def stopped_once(study: Study) -> list[str]:
-    """Return the DVC stages with a run or a measurement that its time limit has ended for the first time."""
+    """Return the DVC stages with a run or a speed measurement that was stopped at a time limit and is to be repeated.
+
+    Such a run or measurement was stopped fewer than `MAX_STOPS` times in a row.
+    """
     runs = [key for key in study.runs() if (key.directory / "record.json").exists()]
     found = [f"train@{key.benchmark}" for key in runs if not keeps_limit(study, key.directory)]
     speeds = [name for name in study.timed_benchmarks if (SPEED / name / "measurement.json").exists()]
@@ -73,9 +79,9 @@ def stopped_once(study: Study) -> list[str]:
 
 
 def num_stops(study: Study, folder: Path) -> int:
-    """Return how many commands in a row have ended the run in `folder` at the study's time limit.
+    """Return how many commands in a row have stopped the run in `folder` at the study's `max_run_seconds`.
 
-    A suspended job or a busy machine may be the reason. So a run that was stopped once is tried again.
+    A run that was stopped once is tried again, because a suspended job or a busy machine may be the reason.
     """
     record = _read(folder / "record.json")
     if record.get("outcome") != "too_slow" or record["times"]["max_run_seconds"] != study.max_run_seconds:
@@ -84,19 +90,23 @@ def num_stops(study: Study, folder: Path) -> int:
 
 
 def keeps_limit(study: Study, folder: Path, min_stops: int = MAX_STOPS) -> bool:
-    """Return whether a finished run still counts. A run that was too slow counts only after `min_stops` stops."""
+    """Return whether the run in `folder` need not be tried again.
+
+    A run that was too slow is tried again until it was stopped `min_stops` times in a row at the study's time limit.
+    """
     return _read(folder / "record.json").get("outcome") != "too_slow" or num_stops(study, folder) >= min_stops
 
 
 def num_stops_of_speed(folder: Path) -> int:
-    """Return how many measurements in a row, the last in `folder`, ended with a process stopped at the time limit."""
+    """Return in how many measurements in a row, up to the one in `folder`, a process was stopped at the time limit."""
     return int(_read(folder / "measurement.json").get("num_stops", 0))
 
 
 def is_final(folder: Path, min_stops: int = MAX_STOPS) -> bool:
-    """Return whether a measurement of speed counts.
+    """Return whether the speed measurement in `folder` need not be repeated.
 
-    If a process was stopped, it counts only as the last of at least `min_stops` such measurements in a row.
+    A measurement in which a process was stopped at the time limit is repeated until this has happened in `min_stops`
+    measurements in a row.
     """
     return not 0 < num_stops_of_speed(folder) < min_stops
 
@@ -104,7 +114,7 @@ def is_final(folder: Path, min_stops: int = MAX_STOPS) -> bool:
 def _read(path: Path) -> dict[str, Any]:
     """Return the content of a JSON file, or an empty dictionary if the file is missing or damaged.
 
-    Other steps report such a file.
+    The stages that need the file report the fault.
     """
     try:
         found: dict[str, Any] = json.loads(path.read_bytes())
@@ -114,10 +124,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def check_packages(place: Path, of: Identity) -> None:
-    """Refuse to make a run again if nothing but the versions of packages has changed.
+    """Raise `InputError` if the run in `place` differs from the identity `of` only in its packages.
 
-    Raises:
-        InputError: only the versions have changed. The message names them and two remedies.
+    The message names the versions of the packages, and two remedies.
     """
     said = read_identity(place)
     made_by = said["of"] if said else of

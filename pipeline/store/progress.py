@@ -1,4 +1,4 @@
-"""Print how far along a benchmark's runs are, and the time left."""
+"""Print the progress of a benchmark's runs and a forecast of the time left."""
 
 import threading
 import time
@@ -11,17 +11,17 @@ from pipeline.study.schema import RunKey
 from pipeline.training.so_far import SoFar
 from pipeline.words.numbers import duration
 
-QUIET_SECONDS = 60  # after so long without output, a line reports on the run that is being made
+QUIET_SECONDS = 60  # after this time without output, a line reports on a run that is being made
 
 
 class RunProgress:
-    """Print the progress of a benchmark's runs while they are made. Each run is reported from its own thread.
+    """Print the progress of a benchmark's runs while they are made. Several threads may report at once.
 
     Args:
         missing: the runs to make, in order.
-        took: the seconds of each run made earlier, from which the others are forecast.
-        num_epochs: the epochs of a run, by variant.
-        num_at_once: how many runs are made side by side.
+        took: the seconds that each finished run took. The forecast uses the mean of each variant.
+        num_epochs: the number of epochs of a run, by variant.
+        num_at_once: the number of runs that are made side by side.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class RunProgress:
             self._seconds[key.variant].append(seconds)
         self._num_made, self._num_at_once = 0, num_at_once
         self._told = time.monotonic()
-        self._begun: dict[RunKey, float] = {}  # when each run began, finished or not
+        self._begun: dict[RunKey, float] = {}  # when each run began, by `time.monotonic`
         self._lock = threading.Lock()
 
     def begin(self, key: RunKey) -> None:
@@ -51,7 +51,7 @@ class RunProgress:
                 self._say(key, f"epoch {epoch.epoch} of {self._num_epochs[key.variant]}, {epoch.train_seconds:.2f} s")
 
     def end(self, key: RunKey, record: RunRecord) -> None:
-        """Print a line for a finished run."""
+        """Print the seconds and the result of a finished run, and a forecast of the time left."""
         with self._lock:
             seconds = time.monotonic() - self._begun[key]
             self._seconds[key.variant].append(seconds)
