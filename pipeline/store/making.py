@@ -120,7 +120,7 @@ class Makers:
     def __init__(self, study: Study, num_at_once: int) -> None:
         self._study, self._num_at_once = study, num_at_once
         num_shares = num_at_once if this_machine().kind == "cpu" else 1
-        self._cores = shares(sorted(os.sched_getaffinity(0)), num_shares) * (num_at_once // num_shares)  # the free shares
+        self._cores = shares(sorted(os.sched_getaffinity(0)), num_shares) * (num_at_once // num_shares)  # free shares
         self._parents = ExitStack()
         self._forking: dict[str, tuple[Parent, list[Line]]] = {}  # by kernels
         self._starting = threading.Lock()
