@@ -1,1 +1,1 @@
-"""Define what params.yaml may contain: study, benchmark, data source, recipe, variant and the user's code."""
+"""Define the content of params.yaml: a study, its benchmarks, data sources and variants, and the user's code."""

@@ -1,4 +1,4 @@
-"""Define a benchmark: a data set, a model and a recipe."""
+"""Define a benchmark: a data set, a model and a recipe for training."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ OptimizerName = Literal[
     "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw",
     "ftrl", "lamb", "lion", "nadam", "rmsprop", "sgd",
 ]  # fmt: skip
-RESERVED_ARGUMENTS = ("learning_rate", "loss_scale_factor", "name")  # of an optimizer: the study sets them elsewhere
+RESERVED_ARGUMENTS = ("learning_rate", "loss_scale_factor", "name")  # of an optimizer: other fields set them
 
 
 def _names_no_reserved(arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -25,7 +25,7 @@ def _names_no_reserved(arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 class Optimizer(Section):
-    """Choose one of Keras's optimizers. `arguments`, such as `weight_decay` or `momentum`, go to its class."""
+    """Choose one of Keras's optimizers. Its class gets `arguments`, such as `weight_decay` or `momentum`."""
 
     name: OptimizerName
     learning_rate: PositiveFloat
@@ -35,8 +35,8 @@ class Optimizer(Section):
 class LearningRateRule(Section):
     """Define how the learning rate η changes during training.
 
-    During the first `num_warmup_epochs`, η rises from zero, step by step. `decay: cosine` then lowers it back to zero
-    over the remaining epochs.
+    During the first `num_warmup_epochs`, η rises linearly from zero to its full value. With `decay: cosine`, η then
+    falls along a cosine to zero over the remaining epochs.
     """
 
     decay: Literal["constant", "cosine"] = "constant"
@@ -47,13 +47,16 @@ PositiveShare = Annotated[float, Field(gt=0, le=1)]
 
 
 class RandomFlip(Section):
-    """Mirror images from left to right at random."""
+    """Flip images horizontally at random."""
 
     name: Literal["random_flip"]
 
 
 class RandomTranslation(Section):
-    """Shift images, by whole pixels, by up to these shares of height and width; fill the gap with a mirror image."""
+    """Shift images at random, by at most these shares of their height and width, rounded to whole pixels.
+
+    The gap is filled with a reflection of the image.
+    """
 
     name: Literal["random_translation"]
     height_factor: PositiveShare
@@ -67,9 +70,9 @@ IMPORTABLE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 class Split(Section):
-    """Cut the training set: training examples come from the front, validation examples from the end.
+    """Take training examples from the beginning of a data set's training set, and validation examples from its end.
 
-    With `shuffle_seed`, the examples are shuffled once before the cut, in the same way for every run.
+    With `shuffle_seed`, the training set is shuffled first, into the same order for every run.
     """
 
     num_train_examples: PositiveInt
@@ -80,8 +83,8 @@ class Split(Section):
 class OwnModel(Section):
     """Choose one of this project's models. `USUAL` holds the arguments that `make advise` uses by default.
 
-    `USUAL_ON_ACCELERATOR` holds those that differ on a GPU or a TPU. `LAYERS` lists the kinds of layers that multiply
-    by weights, named as in `keras.layers`. `title` is what readers call the model.
+    `USUAL_ON_ACCELERATOR` holds the defaults that differ with an engine for GPUs or TPUs. `LAYERS` lists the kinds of
+    layers that multiply by weights, named as in `keras.layers`. `title` is the model's name in reports.
     """
 
     LAYERS: ClassVar[tuple[str, ...]]
@@ -104,7 +107,7 @@ class Dense(OwnModel):
 
 
 class EfficientNet(OwnModel):
-    """Choose EfficientNet-B0. `depth` multiplies its block repeats."""
+    """Choose EfficientNet-B0. `depth` multiplies the number of blocks in every stage but the first."""
 
     LAYERS: ClassVar = ("Conv2D", "DepthwiseConv2D", "Dense")
 
@@ -119,7 +122,7 @@ class EfficientNet(OwnModel):
 
 
 class ResNet9(OwnModel):
-    """Choose a ResNet of nine layers; its first convolution has `width` filters (64 in the original)."""
+    """Choose a ResNet of nine layers. Its first convolution has `width` filters (64 in David Page's original)."""
 
     LAYERS: ClassVar = ("Conv2D", "Dense")
     USUAL: ClassVar = {"width": 16}
@@ -167,11 +170,12 @@ def _importable(name: str) -> str:
 
 
 class Imported(Section):
-    """Build the model with the user's `<module>:<function>`, called with a `ModelSpec` that holds `arguments`.
+    """Build the model with the user's function. `name` is `<module>:<function>`.
 
-    `source` is the file or folder that contains the module, relative to this project's folder. A change there retrains
-    the model. The parent folder of `source` is added to Python's import path. For `keras.applications:<function>`,
-    `source` is this project's `pipeline/models/application.py`.
+    The function is called with a `ModelSpec`, which holds `arguments`. `source` is the file or folder that contains the
+    module, relative to this project's folder. A change of `source` retrains the model. The parent folder of `source` is
+    added to Python's import path. If `name` is `keras.applications:<function>`, `source` is this project's
+    `pipeline/models/application.py`.
     """
 
     name: Annotated[str, AfterValidator(_importable)]
@@ -208,11 +212,11 @@ Model = Annotated[
 
 
 class Benchmark(Section):
-    """Combine a data set, a model and a recipe. `batch_size` is the batch size B that variants multiply.
+    """Combine a data set, a model and a recipe for training. Variants multiply `batch_size`, the batch size B.
 
     Images are resized to `image_size` × `image_size` pixels. Every variant is evaluated with the same
-    `evaluation_batch_size`. `sitting_spread` is τ, the standard deviation of a log speedup from one measurement of
-    speed to another.
+    `evaluation_batch_size`. `sitting_spread` is τ, the standard deviation of the natural logarithm of a speedup over
+    repeated measurements of speed.
     """
 
     dataset: Name
@@ -230,11 +234,11 @@ class Benchmark(Section):
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """Return every setting that affects the result of a run, ready for JSON."""
+        """Return all fields but `sitting_spread`, which does not affect a run. The values are those that JSON knows."""
         return self.model_dump(mode="json", exclude={"sitting_spread"})
 
     def with_dense_model(self, units: int) -> Self:
-        """Return this benchmark with a dense model, for measurements that don't depend on the model."""
+        """Return a copy of this benchmark with a dense model of `units` units."""
         return self.model_copy(update={"model": Dense(name="dense", units=units, source="pipeline/models/dense.py")})
 
     def num_epochs_of(self, variant: Variant) -> int:
@@ -245,7 +249,7 @@ class Benchmark(Section):
         return -(-self.split.num_train_examples // (self.batch_size * batch_multiplier))
 
     def faults(self, variants: Mapping[str, Variant]) -> Iterator[str]:
-        """Yield a message for each setting that keeps these variants from training.
+        """Yield a message for each setting that keeps one or more of these variants from training.
 
         Each message begins with the field's name.
         """

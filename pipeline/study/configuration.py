@@ -14,11 +14,11 @@ from pipeline.files.untrusted import excerpt
 
 MAX_SHOWN = 300  # characters shown of a faulty value
 
-# Names become stage names, folders, shell words and key paths. DVC splits stage names at "@" and key paths at ".". A
-# name of digits alone would be read as a number. File systems allow 255 bytes per name.
+# Names become parts of DVC's stage names, folders, shell commands and key paths. DVC splits stage names at "@" and key
+# paths at ".". YAML would read a name of digits alone as a number. File systems allow 255 bytes per name.
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
 Campaign = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=100)]
-# These limits keep arithmetic from overflowing: a trillion for counts, the range of float32 for floats.
+# These limits keep arithmetic from overflowing: a trillion for counts, about a third of float32's range for floats.
 NonNegativeInt = Annotated[int, Field(ge=0, le=10**12)]
 PositiveInt = Annotated[int, Field(gt=0, le=10**12)]
 PositiveFloat = Annotated[float, Field(gt=0, le=1e38)]
@@ -30,7 +30,7 @@ SourcePath = Annotated[str, StringConstraints(min_length=1)]
 
 
 class Section(BaseModel):
-    """Hold a part of a configuration file: immutable, no unknown keys, no silent conversion of types."""
+    """Hold a part of a configuration file. Refuse unknown keys, silent conversions of types, NaN and infinity."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -41,7 +41,7 @@ def unknown_name(field: str, name: str, wanted: str, known: Iterable[str]) -> st
 
 
 def differing(before: Any, now: Any) -> Iterator[tuple[str, ...]]:
-    """Yield the key path of each value that differs between two nested mappings."""
+    """Yield the path of keys to each value that differs between two nested mappings, or is missing from one of them."""
     if not (isinstance(before, Mapping) and isinstance(now, Mapping)):
         if before != now:
             yield ()
@@ -60,14 +60,18 @@ def read(model: type[SectionT], path: Path) -> SectionT:
     """Read the file at `path` as a `model`.
 
     Raises:
-        InputError: the file is missing, is not YAML, or does not fit the model. The message lists every fault with its
-            key path, the value received and what is allowed.
+        InputError: the file is missing, is not YAML, or does not fit the model. The message lists the faults, each with
+            its key path. Checks across several keys come only after each key by itself is valid.
     """
     return validate(model, yaml_files.load(path), str(path))
 
 
 def validate(model: type[SectionT], values: Any, source: str) -> SectionT:
-    """Validate `values` as a `model`; error messages begin with `source`."""
+    """Return `values` as a `model`.
+
+    Raises:
+        InputError: the values do not fit the model. The message begins with `source`, and lists the faults.
+    """
     try:
         return model.model_validate(values)
     except ValidationError as error:
@@ -115,9 +119,10 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _walk(model: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
-    """Return a fault's key path as in the file, the schemas of all keys at its level, and its own schema.
+    """Return a fault's key path as in the file, the schemas of all keys at the fault's level, and the fault's schema.
 
-    pydantic's path also names the chosen member of a union. The JSON schema shows which parts to leave out.
+    pydantic's `location` also names the chosen member of a union. The JSON schema shows which parts of `location` are
+    such names.
     """
     schema = _schema(model)
     node: dict[str, Any] = schema

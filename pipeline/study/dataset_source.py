@@ -1,4 +1,4 @@
-"""Define where a data set comes from: this repository, TFDS, or the user's own builder."""
+"""Define the source of a data set: this repository, TensorFlow Datasets (TFDS), or the user's own builder."""
 
 from typing import Annotated, Literal, Self
 
@@ -11,12 +11,13 @@ Feature = Annotated[str, Field(min_length=1)]
 
 
 class DatasetSource(Section):
-    """Name a data set that is `bundled` with this repository, or is in TFDS.
+    """Name a data set: either `bundled` with this repository, or in TensorFlow Datasets (`tfds`).
 
-    `tfds` is `name`, `name/config`, `name:1.2.3` or `name/config:1.2.3`. `module` is imported first and registers the
-    user's own builder; `source` is the file or folder that contains `module`. `train` and `test` are splits in
-    TFDS's notation, such as `train[:80%]`. If `image_size` is given, images are resized when they are prepared.
-    `image` and `label` name features; by default they are TFDS's supervised pair.
+    `tfds` is `name`, `name/config`, `name:1.2.3` or `name/config:1.2.3`. If `module` is given, it is imported first and
+    registers the user's own builder. `source` is the file or folder that contains `module`. `train` and `test` are
+    splits in TFDS's notation, such as `train[:80%]`. If `image_size` is given, images are resized to this number of
+    pixels when the data set is prepared. `image` and `label` name the data set's features for images and classes; by
+    default, these are the supervised pair that the builder declares.
     """
 
     bundled: Literal["mnist", "cifar100_quick"] | None = None

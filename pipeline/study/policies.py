@@ -1,7 +1,7 @@
 """List the precision policies and the number formats in which they multiply. Nothing here needs an engine.
 
-A run's identity holds its policy's row, without colour and label, in place of this file. So a new colour retrains
-nothing.
+The identity of a run holds the row of the run's policy, without colour and label, in place of this file. So a change of
+a colour retrains nothing.
 
 Sources: NVIDIA's table of compute capabilities (CUDA C++ Programming Guide, tensor core data types), Google's TPU
 documentation (matrix units take bfloat16), Intel's and AMD's instruction set references (AMX-BF16, AMX-FP16,
@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 
 class Format(NamedTuple):
-    """Say in which dtype tensors hold a format, and which hardware multiplies in it.
+    """Describe a number format: the dtype of tensors in this format, and the hardware that multiplies in the format.
 
     An NVIDIA GPU needs a compute capability of at least `min_compute_capability`. A CPU needs one of `cpu_features`. If
-    they are None, no CPU multiplies in the format; if they are empty, every CPU does. Other hardware computes with
-    wider numbers.
+    `cpu_features` is None, no CPU multiplies in the format; if `cpu_features` is empty, every CPU does. All other
+    hardware computes with wider numbers.
     """
 
     dtype: str
@@ -37,17 +37,19 @@ FORMATS = {
 
 
 class Policy(NamedTuple):
-    """Say how a model computes and how it keeps its variables.
+    """Choose the format in which a model multiplies, and the dtype of the model's variables.
 
     Args:
         products: the format, one of `FORMATS`, in which factors are multiplied.
         variables: the dtype of the variables.
-        keras: Keras's policy, under which the model is built. If None, one is made from the two dtypes.
+        keras: the name of the Keras policy under which the model is built. If None, `OwnPolicy` of
+            `pipeline.training.building` takes the place of a Keras policy.
         colour: the policy's colour in charts, from Okabe & Ito's palette plus a violet. Colour-blind readers can tell
             these colours apart.
-        label: what readers call the policy.
+        label: the policy's name in reports.
         layers: the kinds of layers, named as in `keras.layers`, that can compute in `products`. Keras converts these
-            after the model is built; all others follow `keras`. If empty, all layers can.
+            layers after the model is built; all other layers follow the policy `keras`. If empty, all layers can
+            compute in `products`.
     """
 
     products: str
@@ -59,7 +61,7 @@ class Policy(NamedTuple):
 
     @property
     def keeps_float32(self) -> bool:
-        """Return whether the variables are float32. Policies that round them to 16 bits are experiments."""
+        """Return whether the variables are float32. Policies with 16-bit variables are experiments."""
         return self.variables == "float32"
 
     @property
@@ -69,7 +71,7 @@ class Policy(NamedTuple):
 
     @property
     def that_decides(self) -> dict[str, Any]:
-        """Return the fields that decide what a run computes, ready for JSON."""
+        """Return the fields that affect the result of a run, with values that JSON knows."""
         fields = {name: value for name, value in self._asdict().items() if name not in ("colour", "label")}
         return fields | {"layers": [*self.layers]}
 

@@ -1,6 +1,6 @@
-"""Define the study: every choice of what is run and how it is compared.
+"""Define a study: the runs to make, the speeds to measure, and how to compare them.
 
-`params.yaml` holds one study. Nothing here needs an engine.
+`params.yaml` holds one study. This module needs no engine.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ BudgetSeconds = Annotated[float, Field(gt=0, le=1e6)]
 
 
 class RunKey(NamedTuple):
-    """Name one run: one benchmark, one variant, one seed."""
+    """Identify one run of a study by its benchmark, variant and seed."""
 
     benchmark: str
     variant: str
@@ -52,8 +52,8 @@ class FurtherPair(Section):
 class ComparisonSettings(Section):
     """Choose the baseline, the margins of accuracy in percentage points, and further pairs to compare.
 
-    `must_differ` names controls: variants made to differ from the baseline in accuracy. If the tests miss that
-    difference, they could also have missed a loss from low precision.
+    `must_differ` names controls: variants that are meant to differ from the baseline in accuracy. If the statistical
+    tests miss this difference, they could also miss a loss of accuracy from low precision.
     """
 
     baseline: Name
@@ -92,11 +92,12 @@ class ComparisonSettings(Section):
 
 
 class SpeedSettings(Section):
-    """Limit how long a benchmark's variants are timed in turns, and say which intervals are narrow enough.
+    """Limit the time for measuring the speeds of a benchmark's variants in turns.
 
-    `budgets` are other budgets, in seconds, for some benchmarks. `target_half_width` is half the width of a 95 %
-    interval, relative to the ratio: 0.05 is ±5 %. `benchmarks` names the benchmarks to time, by default all. With
-    `validation`, some turns also validate, for claims about whole epochs.
+    `budgets` replaces `budget_seconds` for single benchmarks, also in seconds. A measurement may end early if the 95 %
+    intervals of all speedups are narrow enough. `target_half_width` is half the width of such an interval, relative to
+    the speedup: 0.05 is ±5 %. `benchmarks` names the benchmarks to time, by default all. With `validation`, validation
+    is timed too, in some of the turns. Claims about whole epochs need these times.
     """
 
     budget_seconds: BudgetSeconds
@@ -109,41 +110,46 @@ class SpeedSettings(Section):
 class Study(Section):
     name: Name
     description: str
-    campaign: Campaign  # names a repetition: change it to train everything again
+    campaign: Campaign  # the name of this repetition of the study; change it to train everything again
     seeds: Annotated[list[Seed], Field(min_length=1)]
     datasets: Annotated[dict[Name, DatasetSource], Field(min_length=1)]
     benchmarks: Annotated[dict[Name, Benchmark], Field(min_length=1)]
     variants: Annotated[dict[Name, Variant], Field(min_length=1)]
     comparison: ComparisonSettings
     speed: SpeedSettings
-    # How many of the `seeds`, from the first on, each benchmark runs with; by default all. With 0, it is only timed.
+    # With how many of the `seeds`, from the first on, each benchmark runs; by default all. With 0, a benchmark is only
+    # timed.
     num_seeds: dict[Name, NonNegativeInt] = Field(default_factory=dict)
-    # The same for one variant of a benchmark, if its comparison needs fewer seeds, or if it is only timed.
+    # With how many of the `seeds` single variants of a benchmark run, if fewer than the benchmark's number are enough.
+    # With 0, the variant is only timed.
     num_seeds_by_variant: dict[Name, dict[Name, NonNegativeInt]] = Field(default_factory=dict)
     # How many runs of each benchmark are made side by side; by default one. This saves time if one run leaves much of
-    # the device idle. Runs side by side slow each other down, so only turns show the speed. On a CPU the runs divide
-    # the cores, and the number of cores may change the last bits of a sum in float16.
+    # the device idle. Runs side by side slow each other down, so speedups come from separate measurements
+    # (`pipeline.speed`). On a CPU, the runs divide the cores, and the number of cores may change the last bits of a sum
+    # in float16.
     runs_at_once: dict[Name, Annotated[int, Field(ge=1, le=64)]] = Field(default_factory=dict)
-    # About how long a run of each benchmark takes on two CPU cores or on a GPU, for a forecast before the first run.
+    # About how many seconds a run of each benchmark takes on two CPU cores or on a GPU. `stages.check` forecasts with
+    # these numbers.
     seconds_a_run: dict[Name, PositiveFloat] = Field(default_factory=dict)
-    # The GPU memory that the study needs as planned. On a smaller GPU, runs are made one after another.
+    # The GPU memory, in 10⁹ bytes, that `runs_at_once` needs. On a smaller GPU, runs are made one after another.
     gpu_memory_gb: PositiveFloat | None = None
     max_run_seconds: Annotated[float, Field(gt=0, le=1e9)] | None = None  # a longer run is ended as too_slow
-    # `facts` runs no trials. `trials` also trains dense networks with several seeds, to try 16-bit optimizers and count
-    # the steps that a loss scale skips. `all` adds other networks' skipped steps, and the effect of the leaking split
-    # in the CIFAR-100 notebook.
+    # The extent of `results/numerics.json`. `facts` runs no trials. `trials` also trains dense networks with several
+    # seeds, to try 16-bit optimizers and to count the steps that a loss scale skips. `all` also counts the steps that
+    # are skipped with the other networks. It also measures the effect of an error in the CIFAR-100 notebook (S3 in
+    # README.md), which validates on examples that it trains on.
     numerics: Literal["facts", "trials", "all"] = "all"
     # The benchmarks whose models and gradients the numerics examine; by default all.
     numerics_on: Annotated[list[Name], Field(min_length=1)] | None = None
-    # The benchmarks whose results the report's first screen shows; by default all. The others follow further down.
+    # The benchmarks whose results stand first in the report; by default all. The results of the others follow below.
     first_screen: Annotated[list[Name], Field(min_length=1)] | None = None
-    compilation_cache: bool = False  # keeps XLA's compiled code in .cache/xla for later runs; JAX only
-    leave_out_emulated: bool = False  # leaves out variants that the hardware only emulates
-    # How each benchmark's recipe was chosen: taken from its source, or tuned on the validation or the test set.
+    compilation_cache: bool = False  # whether to keep XLA's compiled code in .cache/xla for later runs; only on JAX
+    leave_out_emulated: bool = False  # whether to leave out variants whose number format the hardware only emulates
+    # How each benchmark's recipe was chosen: taken from a published source, or tuned on the validation or the test set.
     recipe_chosen_on: dict[Name, Literal["source", "validation", "test"]] = Field(default_factory=dict)
-    # What readers must know about how the runs were made and can't see in the records, in words for the report.
+    # Facts about the runs that readers must know and that the records do not show, as sentences for the report.
     notes: list[str] = Field(default_factory=list)
-    # How each benchmark differs from its source, in words for the report.
+    # The differences between each benchmark and its published source, as sentences for the report.
     deviations: dict[Name, list[str]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -153,7 +159,7 @@ class Study(Section):
         return self
 
     def _faults(self) -> Iterator[str]:
-        """Yield a message for each fault that shows only when several parts are read together.
+        """Yield a message for each fault that checks of single fields can't find.
 
         Each message begins with the field's name.
         """
@@ -199,7 +205,10 @@ class Study(Section):
         return {name: variant for name, variant in self.variants.items() if variant.runs_on(benchmark)}
 
     def plain(self, benchmark: str, policy: str) -> str | None:
-        """Return the plain variant (`Variant.is_plain`) of this policy at the baseline's batch, or None."""
+        """Return the name of the first plain variant (see `Variant.is_plain`) of `policy` at the baseline's batch size.
+
+        Return None if no such variant runs on `benchmark`.
+        """
         batch_multiplier = self.variants[self.comparison.baseline].batch_multiplier
         for name, variant in self.variants_of(benchmark).items():
             if variant.is_plain and (variant.policy, variant.batch_multiplier) == (policy, batch_multiplier):
@@ -207,10 +216,10 @@ class Study(Section):
         return None
 
     def recommendable(self, benchmark: str) -> list[str]:
-        """Return the variants that may be recommended.
+        """Return the names of the variants of `benchmark` that the report may recommend.
 
-        They differ from the baseline only in their policy, which computes in fewer bits and keeps float32 variables,
-        and perhaps in layers that stay in float32.
+        These variants have a mixed policy (one of `MIXED`) and the baseline's batch size. Some layers may stay in
+        float32. All other settings are at their defaults.
         """
         batch_multiplier = self.variants[self.comparison.baseline].batch_multiplier
         return [
@@ -225,12 +234,12 @@ class Study(Section):
         return [*self.benchmarks] if self.speed.benchmarks is None else self.speed.benchmarks
 
     def budget_seconds(self, benchmark: str) -> float:
-        """Return for how many seconds the variants of `benchmark` may be timed."""
+        """Return the budget, in seconds, for measuring the speeds of the variants of `benchmark`."""
         return self.speed.budgets.get(benchmark, self.speed.budget_seconds)
 
     @property
     def answered_first(self) -> list[str]:
-        """Return the benchmarks whose results the report's first screen shows, in the study's order."""
+        """Return the benchmarks whose results stand first in the report, in the study's order."""
         return [name for name in self.benchmarks if self.first_screen is None or name in self.first_screen]
 
     def without(self, names: Collection[str]) -> "Study":
@@ -256,14 +265,17 @@ class Study(Section):
         return self.seeds[: min(of_benchmark, of_variant)]
 
     def fits(self, gpu_bytes: int | None) -> bool:
-        """Return whether a GPU has enough memory for the study as planned; without a GPU, return True."""
+        """Return whether a GPU with `gpu_bytes` of memory has the `gpu_memory_gb` that the study needs.
+
+        Return True if one of the two numbers is None.
+        """
         return gpu_bytes is None or self.gpu_memory_gb is None or gpu_bytes >= 1e9 * self.gpu_memory_gb
 
     def measured_as(self, benchmark: str) -> dict[str, str]:
         """Return, for each variant of `benchmark`, the variant that is timed in its place.
 
-        Variants that differ only in learning rate or epochs are equally fast. One is timed for all: the baseline if it
-        is among them, else the first.
+        Variants that differ only in learning rate or number of epochs are equally fast, so only one of them is timed:
+        the baseline if it is one of these variants, else the first of them.
         """
         kinds = {
             name: variant.model_dump_json(exclude={"benchmarks", "epoch_multiplier", "learning_rate_multiplier"})
@@ -275,12 +287,12 @@ class Study(Section):
     def digest_of(self, fields: Set[str]) -> str:
         """Return a SHA-256 of these fields.
 
-        Defaults are left out, so that a new option does not change the digests of earlier studies.
+        Fields at their defaults are left out, so that a new option does not change the digests of earlier studies.
         """
         return hashlib.sha256(self.model_dump_json(include=set(fields), exclude_defaults=True).encode()).hexdigest()
 
     def runs(self) -> list[RunKey]:
-        """Return every run of the study. Seeds are outermost: all variants of a seed run close together in time."""
+        """Return the keys of all runs, ordered by seed, so that the variants of a seed run close together in time."""
         return [
             RunKey(benchmark, variant, seed)
             for seed in self.seeds
@@ -291,5 +303,5 @@ class Study(Section):
 
 
 def load_study(path: Path = PARAMS) -> Study:
-    """Return the validated study in `path`; raise an `InputError` that lists all faults."""
+    """Return the study in `path`. If the study is not valid, raise an `InputError` that lists the faults."""
     return read(Study, path)

@@ -1,4 +1,4 @@
-"""Load the user's code that a study names. Nothing here needs an engine."""
+"""Load the user's code that a study names, and note the files that this code reads. This module needs no engine."""
 
 import importlib
 import os
@@ -15,17 +15,18 @@ from pipeline.files.code import check_exists
 
 
 def load_module(module: str, source: Path) -> ModuleType:
-    """Import `module` from `source`, a file or folder; add its parent folder to Python's import path.
+    """Import `module` from `source`, a file or folder. Add the parent folder of `source` to Python's import path.
 
     Raises:
-        InputError: there is no `source`, the module can't be imported, or Python finds another module of that name.
+        InputError: `source` does not exist, the module can't be imported, or Python finds a module of this name outside
+            `source`.
     """
     check_exists(source)
     folder, before = str(source.resolve().parent), sys.dont_write_bytecode
     if folder not in sys.path:
-        sys.path.append(folder)  # last, so that it hides no installed package
+        sys.path.append(folder)  # last, so that the folder hides no installed package
         importlib.invalidate_caches()
-    sys.dont_write_bytecode = True  # DVC would take compiled files in `source` for a change
+    sys.dont_write_bytecode = True  # to DVC, compiled files in `source` would look like a change
     try:
         found = importlib.import_module(module)
     except (Exception, SystemExit) as error:  # whatever the user's code raises
@@ -48,15 +49,16 @@ def in_words(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-_read: set[str] | None = None  # the paths of files that are opened while `files_read` watches
-_add_hook = cache(lambda: sys.addaudithook(_note))  # once: it can't be removed
+_read: set[str] | None = None  # inside the block of `files_read`, the paths of the files opened so far
+_add_hook = cache(lambda: sys.addaudithook(_note))  # added only once, because Python can't remove an audit hook
 
 
 @contextmanager
 def files_read() -> Iterator[set[str]]:
     """Yield a set that collects the path of each file that Python or h5py opens for reading inside the block.
 
-    An imported module counts as the file of its source code.
+    If Python opens a compiled file in `__pycache__`, the set gets the path of the source file. The paths from h5py are
+    added at the end of the block.
     """
     global _read
     _add_hook()
@@ -70,7 +72,10 @@ def files_read() -> Iterator[set[str]]:
 
 @contextmanager
 def _watched_h5py(found: set[str]) -> Iterator[None]:
-    """Add to `found` the files that h5py opens, such as Keras's weights. It opens them in C, so Python can't tell."""
+    """Add to `found` the paths of files that h5py opens, such as Keras's weights.
+
+    h5py opens files in C code, which Python's audit hooks do not see.
+    """
     if "h5py" not in sys.modules:
         yield
         return

@@ -1,4 +1,4 @@
-"""Define a variant: one choice of policy, batch, loss scale, XLA and training loop."""
+"""Define a variant: a choice of precision policy, batch size, loss scale, XLA and training loop."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 from pipeline.study.configuration import Name, PositiveFloat, PositiveInt, Section, unknown_name
 from pipeline.study.policies import FORMATS, POLICIES
 
-DEFAULT_POLICY = "tf32"  # in which a GPU or TPU that has it computes float32, unless told otherwise
+DEFAULT_POLICY = "tf32"  # how TPUs, and GPUs that have TF32, multiply float32 numbers by default
 # The policies that compute in fewer bits than float32 and keep float32 variables.
 MIXED = [name for name, policy in POLICIES.items() if policy.keeps_float32 and policy.is_narrow]
 
@@ -30,7 +30,7 @@ class Dtypes(NamedTuple):
 
 
 def expected_dtypes(policy: str) -> Dtypes:
-    """Return the dtypes of a model under `policy` with an output layer in float32."""
+    """Return the dtypes that a model under `policy` must have. The output is always float32."""
     return Dtypes(FORMATS[POLICIES[policy].products].dtype, POLICIES[policy].variables, "float32")
 
 
@@ -46,7 +46,7 @@ class Dynamic(Section):
 
 
 class Fixed(Section):
-    """Define a loss scale that stays at `value`. No engine skips a step: an overflow reaches the weights."""
+    """Define a loss scale that stays at `value`. No step is skipped, so an overflow reaches the weights."""
 
     mode: Literal["fixed"]
     value: PositiveFloat
@@ -60,21 +60,22 @@ LossScale = Annotated[Dynamic | Fixed | Unscaled, Field(discriminator="mode")]
 
 
 def _usual_loss_scale(data: dict[str, Any]) -> LossScale:
-    """Return the loss scale that Keras uses by default."""
+    """Return the loss scale that Keras uses by default under the policy in `data`."""
     policy = POLICIES.get(data.get("policy", ""))
     is_scaled = policy and policy.products == "float16" and policy.keeps_float32
     return Dynamic(mode="dynamic") if is_scaled else Unscaled(mode="none")
 
 
 class Variant(Section):
-    """Choose the policy, the batch size and epochs as multiples of the recipe's, and how to train.
+    """Choose a precision policy, multiples of the benchmark's batch size, epochs and learning rate, and how to train.
 
-    `epoch_multiplier` multiplies the recipe's epochs, warm-up included: twice the batch for twice the epochs makes the
-    same number of updates. `learning_rate_multiplier` multiplies the recipe's learning rate. Neither changes how long
-    an epoch takes. By default, mixed_float16 has a dynamic `loss_scale` and every other policy has none. With `xla`,
-    TensorFlow compiles each step with XLA, as JAX always does. `fit` is Keras's own loop; `custom` computes and applies
-    the gradients itself. `float32_layers` names layers, or kinds of layers, that compute in float32 under a mixed
-    policy. The variant runs on the `benchmarks` named, by default on all.
+    `epoch_multiplier` multiplies the epochs, including those of the warm-up. Training with twice the batch size for
+    twice the epochs makes about the same number of updates. `epoch_multiplier` and `learning_rate_multiplier` do not
+    change the seconds that an epoch takes. By default, `loss_scale` is dynamic under mixed_float16, and the loss is not
+    scaled under any other policy. With `xla`, TensorFlow compiles each step with XLA, as JAX always does. The loop
+    `fit` is Keras's own; the loop `custom` computes and applies the gradients itself. `float32_layers` names layers, or
+    kinds of layers, that compute in float32 under a mixed policy. The variant runs on the benchmarks that `benchmarks`
+    names, by default on all.
     """
 
     policy: KnownPolicy
@@ -89,17 +90,17 @@ class Variant(Section):
 
     @property
     def is_plain(self) -> bool:
-        """Return whether everything but policy and batch size is at its default, such as Keras's loop and no XLA."""
+        """Return whether all settings but `policy`, `batch_multiplier` and `benchmarks` have their default values."""
         return self == Variant(policy=self.policy, batch_multiplier=self.batch_multiplier, benchmarks=self.benchmarks)
 
     @property
     def varies_precision(self) -> bool:
-        """Return whether everything but policy, batch size and the layers kept in float32 is at its default."""
+        """Return whether the variant would be plain (see `is_plain`) without its `float32_layers`."""
         return self.model_copy(update={"float32_layers": []}).is_plain
 
     @property
     def precision(self) -> tuple[str, tuple[str, ...]]:
-        """Return the policy, and which layers stay in float32."""
+        """Return the policy, and the names or kinds of the layers that stay in float32."""
         return self.policy, tuple(self.float32_layers)
 
     def runs_on(self, benchmark: str) -> bool:
@@ -111,7 +112,7 @@ class Variant(Section):
         Each message begins with the field's name.
 
         Args:
-            steps_per_execution: the steps per execution of every benchmark, by its name.
+            steps_per_execution: the `steps_per_execution` of every benchmark, by the benchmark's name.
         """
         for name in self.benchmarks or []:
             if name not in steps_per_execution:
