@@ -1,1 +1,1 @@
-"""Train one run: its model under a policy, loops, clock, evaluation and checkpoints."""
+"""Make one run: build its model under a policy, train, time and evaluate the model, and save checkpoints."""

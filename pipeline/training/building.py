@@ -1,10 +1,10 @@
-"""Build a benchmark's model under a policy, and compile it as the recipe says."""
+"""Build a benchmark's model under a policy, and compile the model as the recipe says."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline import models  # first: it silences the engine before Keras imports it
+from pipeline import models  # first, to silence the engine's start-up messages
 
 # isort: split
 import keras
@@ -18,7 +18,7 @@ from pipeline.training.precision import scaled
 
 
 class OwnPolicy(keras.DTypePolicy):  # type: ignore[misc]
-    """Compute in one dtype and keep variables in another, where Keras has no policy for the two."""
+    """Compute in one dtype and keep variables in another, for a pair of dtypes that no policy of Keras has."""
 
     def _parse_name(self, name: str) -> tuple[str, str]:
         return expected_dtypes(name)[:2]
@@ -35,18 +35,18 @@ def build_model(
     """Return the benchmark's model under `policy`, and the SHA-256 of its initial weights in float32.
 
     With a given seed, every policy starts from the same float32 weights. 16-bit variables get these weights rounded.
-    The digest leaves out what Keras adds when it converts layers, such as the scales of float8.
+    The digest leaves out variables that Keras adds when it converts layers, such as the scales of float8.
 
     Args:
         float32_layers: names or kinds of layers that compute in float32, with all layers inside them.
 
     Raises:
-        InputError: the model can't be built, or has no such layer.
+        InputError: the model can't be built, or has no layer of a name or kind in `float32_layers`.
     """
 
     def build(name: str) -> keras.Model:
         previous = keras.config.dtype_policy()
-        keras.utils.clear_session(free_memory=False)  # layers get the names that a summary in a new process shows
+        keras.utils.clear_session(free_memory=False)  # count layer names from the start, as in a new process
         keras.utils.set_random_seed(seed)
         keras.config.set_dtype_policy(POLICIES[name].keras or OwnPolicy(name))
         try:
@@ -70,11 +70,11 @@ def build_model(
 def keep_in_float32(model: keras.Model, names: Sequence[str]) -> None:
     """Let the layers of these names or kinds compute in float32, with all layers inside them.
 
-    The weights are float32 already. Keras's `DTypePolicyMap` would silently miss layers without weights, and layers of
-    nested models.
+    The weights of `model` must be float32 already. Keras's `DTypePolicyMap` would silently miss layers without weights,
+    and layers of nested models.
 
     Raises:
-        InputError: `model` has no such layer; the message lists the kinds that it has.
+        InputError: `model` has no layer of one of these names or kinds. The message lists the kinds in `model`.
     """
     layers = list(model._flatten_layers(include_self=False))
     for name in names:
@@ -90,20 +90,20 @@ def keep_in_float32(model: keras.Model, names: Sequence[str]) -> None:
 
 
 def weights_digest(weights: Sequence[np.ndarray]) -> str:
-    """Return the SHA-256 of the bytes of `weights`."""
+    """Return the SHA-256 of the bytes of all `weights`, one array after the other."""
     digest = hashlib.sha256()
     for weight in weights:
-        digest.update(np.ascontiguousarray(weight).tobytes())  # the buffer protocol has no bfloat16
+        digest.update(np.ascontiguousarray(weight).tobytes())  # Python's buffers can't hold bfloat16
     return digest.hexdigest()
 
 
 def compile_model(model: keras.Model, benchmark: Benchmark, variant: Variant) -> None:
-    """Compile `model` as the recipe and the variant say, and create every variable before the first step.
+    """Compile `model` as the recipe and the variant say, and create the optimizer's variables.
 
-    Otherwise, the first step would create variables, and Keras would trace the training function a second time.
+    If the first step had to create these variables, Keras would trace the training function twice.
 
     Raises:
-        InputError: the optimizer does not take the recipe's arguments, or XLA can't compile a layer.
+        InputError: the optimizer does not take the recipe's arguments, or XLA is used and can't compile a layer.
     """
     by_xla = variant.xla or keras.backend.backend() == "jax"
     if by_xla:
@@ -123,7 +123,7 @@ def compile_model(model: keras.Model, benchmark: Benchmark, variant: Variant) ->
 
 
 def check_compiles(model: keras.Model) -> None:
-    """Raise `InputError` if XLA can't compile a layer, because Keras would only warn and train without XLA."""
+    """Raise `InputError` if XLA can't compile a layer of `model`. Keras would only warn, and train without XLA."""
     layers = [layer.name for layer in model._flatten_layers() if not layer.supports_jit]
     if layers:
         raise InputError(
@@ -132,7 +132,12 @@ def check_compiles(model: keras.Model) -> None:
 
 
 def make_optimizer(name: str, learning_rate: Any, arguments: Mapping[str, Any]) -> keras.optimizers.Optimizer:
-    """Return Keras's optimizer `name`, the name of its class in lower case, with a learning rate or a schedule.
+    """Return a new optimizer of Keras.
+
+    Args:
+        name: the name of the optimizer's class, in lower case.
+        learning_rate: a number, or a Keras schedule.
+        arguments: further arguments of the class.
 
     Raises:
         InputError: the optimizer does not take `arguments`.
@@ -145,7 +150,7 @@ def make_optimizer(name: str, learning_rate: Any, arguments: Mapping[str, Any]) 
 
 
 def _learning_rate(benchmark: Benchmark, variant: Variant) -> Any:
-    """Return a variant's learning rate by the recipe's rule: a number, or a schedule over the steps."""
+    """Return the learning rate of `variant` under the recipe's rule: a number, or a Keras schedule over the steps."""
     rule, rate = benchmark.learning_rate_rule, benchmark.optimizer.learning_rate * variant.learning_rate_multiplier
     steps_per_epoch = benchmark.steps_per_epoch(variant.batch_multiplier)
     num_warmup = rule.num_warmup_epochs * variant.epoch_multiplier * steps_per_epoch

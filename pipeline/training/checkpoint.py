@@ -1,4 +1,4 @@
-"""Save checkpoints: an interrupted run resumes after its last whole epoch, with the same results, bit for bit."""
+"""Save checkpoints, so that an interrupted run resumes after its last finished epoch, in the same state bit for bit."""
 
 import hashlib
 import json
@@ -16,31 +16,37 @@ from pipeline.training.so_far import NOTHING, Progress
 
 
 class Checkpoint:
-    """Keep the checkpoint of one run in `folder`, as of its last whole epoch.
+    """Keep one checkpoint of a run in `folder`: the state after the last epoch for which `save` was called.
 
     Args:
-        surroundings: what must be the same when the run resumes, besides the run's identity. A checkpoint from other
-            surroundings is ignored, and deleted when the run is finished.
+        surroundings: values that must be the same when the run resumes, such as the names of the device and its driver.
+            A checkpoint from other surroundings is ignored. `finish` deletes the whole folder.
     """
 
     def __init__(self, folder: Path, surroundings: Sequence[str | None]) -> None:
         self._path = folder / f"{hashlib.sha256(json.dumps(surroundings).encode()).hexdigest()}.npz"
 
     def save(self, model: keras.Model, progress: Progress) -> None:
-        """Atomically save the variables of `model` and its optimizer, including random state and loss scale."""
+        """Save `progress` and the variables of `model` and its optimizer, such as weights, random state and loss scale.
+
+        An older checkpoint stays until the new one is complete.
+        """
         text = json.dumps(
             {
                 "epochs": [epoch.model_dump() for epoch in progress.epochs],
                 "disturbance": progress.disturbance and progress.disturbance.model_dump(),
             }
         )
-        # As bytes, because NumPy's files have no bfloat16.
+        # Save arrays as bytes, because NumPy's files can't hold bfloat16.
         arrays = [np.frombuffer(_array(variable).tobytes(), np.uint8) for variable in _variables(model)]
         with whole(self._path) as partial:
             np.savez(partial, *arrays, progress=text)
 
     def restore(self, model: keras.Model) -> Progress:
-        """Restore `model` and its optimizer from the checkpoint, if there is a sound one; return the run's progress."""
+        """Restore `model` and its optimizer from the checkpoint, and return the run's progress.
+
+        If the checkpoint is missing or damaged, change nothing and return `NOTHING`.
+        """
         try:
             with self._path.open("rb") as file, np.load(file) as saved:
                 read = json.loads(str(saved["progress"]))

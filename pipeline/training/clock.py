@@ -1,4 +1,4 @@
-"""Time epochs: device-synchronized seconds of training and of validation, one record per epoch."""
+"""Time the training and the validation of each epoch, and wait for the device before each reading of the clock."""
 
 import math
 import time
@@ -15,13 +15,13 @@ from pipeline.training.precision import loss_scale_now, steps_taken
 class EpochClock(keras.callbacks.Callback):
     """Time each epoch from its first batch until its last step has finished; then time validation separately.
 
-    Training stops after an epoch whose training or validation loss is not finite. The first epoch after a resumption
-    traces and compiles again. Its `since_start`, which counts this process's epochs, is 1.
+    Training stops after an epoch whose training or validation loss is not finite. In each record, `since_start` counts
+    the epochs of this process from 1, because the first epoch of a process also traces and compiles.
 
     Args:
         validate: returns the loss, and the accuracy in [0, 1], on the validation set.
-        on_epoch: called with each epoch's record when the epoch ends.
-        earlier: epochs that an earlier process trained.
+        on_epoch: called with each epoch's record after the epoch's validation.
+        earlier: the records of epochs that earlier processes trained.
     """
 
     def __init__(

@@ -1,16 +1,16 @@
-"""Find the first layer of a diverged run whose values are not finite, in one pass over a few images."""
+"""Find the first layer whose output or gradient is not finite, with a diverged run's model and a few images."""
 
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pipeline import engine  # first: it silences the engine before Keras imports it
+from pipeline import engine  # first, to silence the engine's start-up messages
 
 # isort: split
 import keras
 import numpy as np
 
-NUM_EXAMINED = 32  # images
+NUM_EXAMINED = 32  # the number of images
 
 
 def first_not_finite(model: keras.Model, images: np.ndarray, labels: np.ndarray) -> str | None:
@@ -18,11 +18,12 @@ def first_not_finite(model: keras.Model, images: np.ndarray, labels: np.ndarray)
 
     Args:
         model: a compiled model, with the weights that it had before it diverged.
-        images: uint8 (N, h, w, C).
+        images: uint8 (N, h, w, C). Only the first `NUM_EXAMINED` are used.
         labels: integer (N,).
 
     Returns:
-        Words such as "the output of block/attend", or None if everything is finite. They give the layer's path.
+        Words such as "the output of block/attend", with the layer's path, or "the gradient of attend/kernel", with the
+        names of layer and weight. None if all outputs and gradients are finite.
     """
     found: list[str] = []
 
@@ -40,7 +41,7 @@ def first_not_finite(model: keras.Model, images: np.ndarray, labels: np.ndarray)
     if found:
         return f"the output of {found[0]}"
     gradients = engine.gradients(loss, model.trainable_variables)
-    # Backwards, because the gradient of the last layer is computed first.
+    # In reverse order, because the gradient of the last layer is computed first.
     for variable, gradient in reversed([*zip(model.trainable_variables, gradients, strict=True)]):
         if not _is_finite(gradient):
             return f"the gradient of {'/'.join(variable.path.split('/')[-2:])}"
@@ -49,7 +50,7 @@ def first_not_finite(model: keras.Model, images: np.ndarray, labels: np.ndarray)
 
 @contextlib.contextmanager
 def watched(model: keras.Model, see: Callable[[str, keras.layers.Layer, Any], None]) -> Iterator[None]:
-    """Each time a layer inside `model` has computed, pass its path, the layer and its outputs to `see`."""
+    """Call `see` with path, layer and outputs each time a layer inside `model` computes inside the block."""
 
     def watch(path: str, layer: keras.layers.Layer, call: Any) -> Any:
         def call_and_show(*arguments: Any, **options: Any) -> Any:
@@ -71,7 +72,10 @@ def watched(model: keras.Model, see: Callable[[str, keras.layers.Layer, Any], No
 
 
 def _paths(layer: keras.layers.Layer, path: str = "") -> Iterator[tuple[keras.layers.Layer, str]]:
-    """Yield each layer inside `layer` with its path. Paths leave out the network inside the model."""
+    """Yield each layer inside `layer` with its path, such as "block/attend".
+
+    If `layer` is a model that contains another model, paths of layers leave out the name of the contained model.
+    """
     for part in dict.fromkeys(layer._layers):
         is_network = not path and isinstance(part, keras.Model)
         yield part, f"{path}{part.name}"

@@ -1,6 +1,6 @@
 """Measure a model on examples that it was not trained on."""
 
-from pipeline import engine  # first: it silences the engine before Keras imports it
+from pipeline import engine  # first, to silence the engine's start-up messages
 
 # isort: split
 import keras

@@ -30,7 +30,7 @@ def fit(
 def custom(
     model: keras.Model, batches: ShuffledBatches, epochs: range, callbacks: Sequence[keras.callbacks.Callback]
 ) -> None:
-    """Scale the loss, compute gradients, unscale and apply them, batch by batch."""
+    """Scale the loss of each batch, compute the gradients, and unscale and apply the gradients."""
     step, settle = engine.gradient_step(model)
     listeners = keras.callbacks.CallbackList(list(callbacks), model=model, epochs=epochs.stop, steps=len(batches))
     model.stop_training = False
@@ -41,7 +41,7 @@ def custom(
         loss_sum = num_correct = num_examples = 0
         for index in range(len(batches)):
             images, labels = batches[index]
-            loss, correct = step(images, labels)  # stays on the device; nothing waits for it here
+            loss, correct = step(images, labels)  # both stay on the device; nothing waits for them here
             loss_sum += loss * len(labels)
             num_correct += correct
             num_examples += len(labels)
@@ -52,7 +52,7 @@ def custom(
         listeners.on_epoch_end(epoch, logs)
         if model.stop_training:
             break
-    model.optimizer.finalize_variable_values(model.trainable_variables)  # weights become averages, if it keeps any
+    model.optimizer.finalize_variable_values(model.trainable_variables)  # some optimizers average weights
     listeners.on_train_end()
 
 

@@ -1,4 +1,4 @@
-"""Check the dtypes that a policy gives a model, and apply loss scales."""
+"""Check that a model computes as its policy says, and apply loss scales."""
 
 from collections.abc import Iterator
 
@@ -12,9 +12,10 @@ from pipeline.study.variant import Dtypes, LossScale, Variant, expected_dtypes
 
 
 def observed_dtypes(model: keras.Model, output_dtype: str) -> Dtypes:
-    """Return the dtypes of `model`, read off the layers that own weights, frozen or not; join several with "+".
+    """Return the dtypes of `model`, as found in its layers that own weights, trainable or not.
 
-    `output_dtype` is the dtype of a prediction that the model made.
+    Several dtypes are joined by "+", as in "bfloat16+float32". A layer that Keras converted to float8 counts as
+    "float8". `output_dtype` is the dtype of a prediction by `model`.
     """
     layers = list(_layers_with_weights(model))
     return Dtypes(
@@ -29,14 +30,17 @@ def observed_dtypes(model: keras.Model, output_dtype: str) -> Dtypes:
 def check_model(name: str, benchmark: Benchmark, variant: Variant, dtypes: Dtypes, probabilities: np.ndarray) -> None:
     """Refuse a model whose dtypes are not its variant's, or a user's model that does not return probabilities.
 
-    A user's model may keep some layers in float32, such as the last one, as long as others follow the policy.
+    Layers may compute in float32 if the variant has `float32_layers`. Some layers of a user's model may have any dtype.
+    In both cases, at least one layer must follow the policy.
 
     Args:
-        name: what messages call the model.
+        name: the name of the model in messages.
+        dtypes: the dtypes of the model, from `observed_dtypes`.
         probabilities: a prediction of the model, (N, num_classes).
 
     Raises:
-        InputError: the dtypes are wrong, or a row of `probabilities` does not sum to one.
+        InputError: the dtypes are wrong, or a user's model returns finite numbers of which some are negative or a row
+            does not sum to one.
     """
     expected = expected_dtypes(variant.policy)
     fits = dtypes == expected
@@ -61,8 +65,9 @@ def check_model(name: str, benchmark: Benchmark, variant: Variant, dtypes: Dtype
 def float32_products() -> str:
     """Return the format, one of `FORMATS`, to which this process rounds the factors of float32 products.
 
-    Matrix products and convolutions are examined, each with a factor of 1. 1 + 2⁻¹² has 13 significant bits, of which
-    TF32 keeps 11. 1 + 2⁻⁹ has 10, of which bfloat16 keeps 8.
+    The function multiplies two test values by 1, in a matrix product and in a convolution. The value 1 + 2⁻¹² has 13
+    significant bits, so TF32, which keeps 11 bits, rounds this value. The value 1 + 2⁻⁹ has 10 significant bits, so
+    TF32 keeps this value, and bfloat16, which keeps 8 bits, rounds it.
     """
     one = np.eye(64, dtype=np.float32)
     kernel = np.zeros((3, 3, 64, 64), np.float32)
@@ -79,13 +84,13 @@ def float32_products() -> str:
 
 
 def check_float32(policy: str) -> str:
-    """Return what `float32_products` does. Refuse to train under the policy float32 if factors are rounded.
+    """Return the result of `float32_products`, and refuse the policy float32 if the factors of products are rounded.
 
-    An environment variable or a line of the user's model can turn rounding on. Without this check nothing would show
-    it, and the baseline would be faster than true float32.
+    An environment variable or a line of the user's model can turn rounding on. Without this check, no record would show
+    the rounding, and float32 would seem faster than it is.
 
     Raises:
-        InputError: factors are rounded.
+        InputError: `policy` multiplies in float32, but factors are rounded.
     """
     rounded_to = float32_products()
     if POLICIES[policy].products == "float32" != rounded_to:
@@ -97,9 +102,11 @@ def check_float32(policy: str) -> str:
 
 
 def scaled(optimizer: keras.optimizers.Optimizer, loss_scale: LossScale) -> keras.optimizers.Optimizer:
-    """Apply a loss scale to `optimizer`. In all three modes, `scale_loss` scales and `apply_gradients` unscales.
+    """Return an optimizer whose `scale_loss` multiplies the loss by the loss scale.
 
-    Compile the model with `auto_scale_loss=False`. Otherwise, Keras drops a fixed scale and adds a dynamic one.
+    The optimizer's `apply_gradients` divides the gradients by the scale. In the mode "none", neither changes anything.
+    Compile the model with `auto_scale_loss=False`. Otherwise, under mixed_float16, Keras replaces a fixed scale, or
+    none, by a dynamic scale.
     """
     if loss_scale.mode == "dynamic":
         return keras.optimizers.LossScaleOptimizer(
@@ -111,7 +118,7 @@ def scaled(optimizer: keras.optimizers.Optimizer, loss_scale: LossScale) -> kera
 
 
 def loss_scale_now(optimizer: keras.optimizers.Optimizer) -> float | None:
-    """Return the current factor of the loss, or None if the loss is not scaled."""
+    """Return the current loss scale, or None if the loss is not scaled."""
     scale = getattr(optimizer, "dynamic_scale", None)
     if scale is None:
         scale = optimizer.loss_scale_factor
@@ -119,9 +126,9 @@ def loss_scale_now(optimizer: keras.optimizers.Optimizer) -> float | None:
 
 
 def steps_taken(optimizer: keras.optimizers.Optimizer) -> int:
-    """Return how many steps the optimizer has taken, without those that a dynamic loss scale skipped.
+    """Return how many steps the optimizer has taken, without the steps that a dynamic loss scale skipped.
 
-    Keras's `iterations` leaves out the steps in which an optimizer only accumulates gradients.
+    Keras's own `iterations` would not count the steps in which an optimizer only accumulates gradients.
     """
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     return int(keras.ops.convert_to_numpy(inner._iterations))

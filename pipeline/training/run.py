@@ -1,4 +1,4 @@
-"""Make one run, of one benchmark, variant and seed, from the data arrays to the run's files."""
+"""Make one run of a benchmark, a variant and a seed: read the data, train, test, and write the run's files."""
 
 import datetime
 import math
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pipeline import engine  # first: it silences the engine before Keras imports it
+from pipeline import engine  # first, to silence the engine's start-up messages
 
 # isort: split
 import keras
@@ -42,16 +42,17 @@ def train(
 ) -> RunRecord:
     """Make the run `key` of `study`, write its files into `folder` and return its record.
 
-    Divergence and lack of memory are outcomes in the record, not errors. If an earlier process was interrupted, the run
-    resumes after its last whole epoch, from the checkpoint in `folder`.
+    If the run diverges, or the memory does not suffice for the model, this is an outcome in the record, not an error.
+    If an earlier process was interrupted, the run resumes after its last finished epoch, from the checkpoint in
+    `folder`.
 
     Args:
-        tell: called with the run's notes each time they grow.
-        check_read: called once data, code and model are read; raises an error if one of them was edited meanwhile.
+        tell: called with all notes on the run, each time a note is added.
+        check_read: called when data, code and model have been read; raises an error if one of them was edited.
 
     Raises:
-        InputError: the data are missing or damaged, float32 is rounded here, or the model does not have the dtypes of
-            its policy.
+        InputError: the data are missing, damaged or too few, `check_read` raised this error, the model can't be built
+            or compiled, the policy is float32 but products are rounded, or `check_model` refuses the model.
     """
     process_started = time.perf_counter()
     if study.compilation_cache:
@@ -76,7 +77,7 @@ def train(
 
 
 class _Run:
-    """Hold the study's choices for one run, its data, and what is known about it (`notes`)."""
+    """Hold the settings and the data of one run, and the notes on its progress."""
 
     def __init__(
         self, study: Study, key: RunKey, folder: Path, tell: Callable[[SoFar], None], process_started: float
@@ -97,16 +98,16 @@ class _Run:
         self.folder = folder
 
     def build(self, check_read: Callable[[], None]) -> keras.Model:
-        """Return the compiled model, restored from any checkpoint of an earlier process."""
+        """Build, compile and check the model, and return it. If there is a checkpoint, restore the model from it."""
         own_memory.begin()
         policy = self.variant.policy
-        # Under a mixed policy, the layers that stay in float32 follow the device's default.
+        # Forbid rounding only under float32. Under a mixed policy, layers in float32 follow the device's default.
         engine.round_float32(POLICIES[policy].products != "float32")
         try:
             model, initial_weights_sha256 = self._compiled()
         finally:
             check_read()
-        # Noted now: on JAX, a model that runs out of memory loses its values.
+        # Note these facts now, because on JAX a model that runs out of memory loses its values.
         self.notes.add(
             facts={
                 "float32_products": check_float32(policy),
@@ -114,8 +115,8 @@ class _Run:
                 "num_parameters": model.count_params(),
             }
         )
-        # Predict once, to trace outside every timed window and to see the output's real dtype. XLA compiles for one
-        # shape, so these images have the shape of a validation batch.
+        # Predict once, so that Keras traces the prediction outside every timed window, and to see the output's real
+        # dtype. XLA compiles again for every shape, so these images have the shape of a validation batch.
         num_first = self.benchmark.evaluation_batch_size if engine.COMPILES_SHAPES else 1
         probabilities = predict(model, self.data.validation.images[:num_first], num_first)
         dtypes = observed_dtypes(model, str(probabilities.dtype))
@@ -135,7 +136,7 @@ class _Run:
         return model, digest
 
     def train(self, model: keras.Model) -> Outcome:
-        """Train the epochs that are left, and note each as it ends."""
+        """Train the remaining epochs, add each epoch to the notes when it ends, and return the outcome."""
         batch_size = self.benchmark.batch_size * self.variant.batch_multiplier
         batches = ShuffledBatches(self.data.train, batch_size, self.seed, self.images_on_device)
         num_epochs, earlier = self.benchmark.num_epochs_of(self.variant), self.notes.so_far.earlier
@@ -163,9 +164,9 @@ class _Run:
         return "diverged" if clock.diverged else "completed"
 
     def where_it_diverged(self) -> str | None:
-        """Name the first output or gradient that is not finite.
+        """Name the first output or gradient that is not finite, or return None if all are finite.
 
-        It is computed with the weights from before the epoch that diverged.
+        Compute them with the weights from before the epoch that diverged.
         """
         model, _ = self._compiled()
         self.checkpoint.restore(model)

@@ -1,4 +1,4 @@
-"""Collect what is known about a run while it is made, and write its files once it ends. This needs no engine."""
+"""Collect notes on a run while it is made, and write the run's files when it ends. This module needs no engine."""
 
 import shutil
 import time
@@ -15,22 +15,23 @@ from pipeline.study.schema import RunKey, Study
 
 
 class Progress(NamedTuple):
-    """Hold the part of a run that an earlier process has trained."""
+    """Hold the epochs that a run has trained, and how much other work disturbed them."""
 
     epochs: list[EpochRecord]
     disturbance: Disturbance | None
 
 
 NOTHING = Progress([], None)
-CHECKPOINT = "checkpoint"  # a folder next to the files of a run, until the run has ended
+CHECKPOINT = "checkpoint"  # a folder next to the files of a run, deleted when the run ends
 
 
 @dataclass(frozen=True)
 class SoFar:
-    """Hold what is known about a run while it is made.
+    """Hold all notes on a run while it is made.
 
     `facts` and `memory` use the field names of `RunRecord` and `Memory`. `process_started` is a time of
-    `time.perf_counter()`. `disturbance` is None until the first epoch has ended.
+    `time.perf_counter()`, in seconds. `earlier` holds what earlier processes trained; `epochs` includes these epochs.
+    `disturbance` is None until this process has trained an epoch or failed to.
     """
 
     process_started: float
@@ -42,13 +43,13 @@ class SoFar:
     startup_seconds: float | None = None
 
     def seconds(self) -> float:
-        """Return the seconds that the run has taken, including the epochs that an earlier process trained."""
+        """Return the seconds since `process_started`, plus the seconds of the epochs that earlier processes trained."""
         earlier = sum(epoch.train_seconds + epoch.validation_seconds for epoch in self.earlier.epochs)
         return time.perf_counter() - self.process_started + earlier
 
 
 class Notes:
-    """Collect what is known about a run, and pass it to `tell` each time it grows."""
+    """Collect notes on a run in `so_far`. Call `tell` with all notes at the start, and each time a note is added."""
 
     def __init__(self, so_far: SoFar, tell: Callable[[SoFar], None]) -> None:
         self.so_far, self._tell = so_far, tell
@@ -60,7 +61,7 @@ class Notes:
 
 
 class Tested(NamedTuple):
-    """Hold what only completed runs have.
+    """Hold the results that only completed runs have.
 
     `scores` uses the field names of `Scores`. `predicted` holds the predicted classes, integer (num_test_examples,).
     """
@@ -84,7 +85,8 @@ def finish(
 
     Args:
         labels: integer (num_test_examples,), the true classes of the test set.
-        num_stops: as in `Times`.
+        tested: the results on the test set, or None if the run did not complete.
+        num_stops: how many times in a row the run was stopped at the study's time limit.
     """
     epochs = so_far.epochs
     disturbance = so_far.disturbance or so_far.earlier.disturbance or Disturbance()
