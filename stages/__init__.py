@@ -1,10 +1,10 @@
-"""Hold the commands that DVC and make run. Each parses its arguments and calls the library."""
+"""Provide the commands that DVC and make run. Each command parses its arguments and calls functions of `pipeline`."""
 
 import os
 import sys
 
-# `python -m` puts the working directory first on the import path. If that is not the project's folder but, for example,
-# an unpacked archive, take it off the path before anything can be imported from it.
+# `python -m` puts the working directory first on the import path. If the working directory is not the project's folder
+# but, for example, an unpacked archive, remove it from the path before Python imports anything from it.
 if sys.path[:1] == [os.getcwd()] and not os.path.samefile(os.getcwd(), os.path.join(os.path.dirname(__file__), "..")):
     del sys.path[0]
 
@@ -22,7 +22,7 @@ from pipeline.machine.processes import end_with_starter
 
 
 class Interrupted(BaseException):
-    """Report a signal that ends the command; as with KeyboardInterrupt, the running code is not at fault."""
+    """Report a signal that ends the command. Like KeyboardInterrupt, this is not an `Exception`."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -30,12 +30,12 @@ class Interrupted(BaseException):
 
 
 def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> None:
-    """Call `main` with the parsed arguments, and end when the process that started this one ends.
+    """Call `main` with the parsed arguments, and turn the errors that users can fix into messages and exit statuses.
 
-    For a fault in the input, print its message and exit with status 2. For a full disk, exit with status 1; finished
-    runs are whole, and the same command goes on from there.
+    The status is 2 for an `InputError`, 1 for a full disk, and 128 plus the signal's number if a signal ends the
+    command. Unless SIGHUP is ignored, the command also ends when the process that started it ends.
     """
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # `nohup` ignores it, to outlive its shell
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # `nohup` ignores SIGHUP, to outlive its shell
         end_with_starter(signal.SIGTERM)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:
@@ -45,7 +45,7 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    except BrokenPipeError:  # what read the output, such as `head`, has ended
+    except BrokenPipeError:  # the program that reads the output, such as `head`, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
@@ -65,9 +65,9 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
 
 @contextmanager
 def unedited(*paths: Path) -> Iterator[None]:
-    """Raise `InputError` at the end of the block if a file was edited meanwhile.
+    """Raise `InputError` at the end of the block if one of the files at `paths` was edited during the block.
 
-    DVC would assume that the edited file was read.
+    Without this error, DVC would assume that the command read the edited file.
     """
     before = [path.read_bytes() if path.exists() else None for path in paths]
     yield

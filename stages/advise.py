@@ -44,7 +44,10 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def why_slow(planned: Study, made: Study, tables: Tables) -> Study | None:
-    """Return the study with a benchmark that tests which layers make 16 bits slow, or None if none need testing."""
+    """Return the planned study with a benchmark that finds the layers which make a 16-bit policy slow.
+
+    Return None if `proposal.slow_policy` names no policy, or if no layer of the model has a kernel.
+    """
     policy = proposal.slow_policy(made, tables)
     if policy is None:
         return None
@@ -60,14 +63,14 @@ FURTHER = {
 
 
 def compose_study(arguments: argparse.Namespace) -> None:
-    """Compose the study in params.yaml, unless the same command composed it before."""
+    """Write the study that the command asks for to params.yaml, unless the same command wrote params.yaml before."""
     there = load_study() if PARAMS.exists() else None
     command = command_of(arguments)
     if there and there.name == YOURS and there.description.endswith(command):
         print(f"{PARAMS} is what this command composed, and is taken as it is")
         return
     with nobody_at_work():
-        pass  # otherwise, preparing data would disturb that command
+        pass  # another command that is at work would be disturbed while this command prepares data
     known = known_datasets(there)
     dataset = arguments.dataset
     if dataset not in known:
@@ -94,19 +97,22 @@ def compose_study(arguments: argparse.Namespace) -> None:
 
 
 def text_of_study(study: Study) -> str:
-    """Return the text of params.yaml for `study`, under a comment on its origin."""
+    """Return the text of params.yaml for `study`, with a comment on the origin of the study at the top."""
     text = yaml_files.dump(study.model_dump(mode="json", exclude_unset=True))
     return f"# Composed by make advise. What you change here, the same command takes.\n{text}"
 
 
 def command_of(arguments: argparse.Namespace) -> str:
-    """Return the command with all its options, on one line. The study's description ends with it."""
+    """Return the `make advise` command with its options, on one line. The study's description ends with this line."""
     given = {name.upper(): value for name, value in sorted(vars(arguments).items()) if value not in (None, {})}
     return " ".join(["make advise", *(f"{name}={json.dumps(value)}" for name, value in given.items())])
 
 
 def known_datasets(study: Study | None) -> Mapping[str, DatasetSource]:
-    """Return the data sets that a study names, by name. If SMALL=1 cut them, return the whole ones."""
+    """Return the data sources of `study` by name, or an empty mapping without a study.
+
+    If the study was composed with SMALL=1, which cuts data sets to a few images, return the sources of the whole sets.
+    """
     if study is None or study.campaign != SMALL:
         return study.datasets if study else {}
     return {

@@ -1,6 +1,7 @@
-"""Repeat the study on a Slurm cluster: make a campaign's folder, submit a job per run and one to collect results.
+"""Repeat the study on a Slurm cluster: make a campaign's folder, and submit the campaign's jobs.
 
-Give the same name again to submit what is missing.
+There is a job for each run, for the numerics and for each speed measurement. The last job collects the results. Give
+the same name again to submit the jobs whose results are missing.
 """
 
 import argparse
@@ -30,23 +31,30 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.prepare:
         print(prepare_campaign(arguments.campaign, arguments.campaigns))
         return
-    # Before anything is made, report what would stop a job.
+    # Report a fault that would stop every job before the folder is made.
     read(Cluster, arguments.cluster).check(ENGINES[installed_engine()].hardware)
     if shutil.which("sbatch") is None:
         raise InputError("sbatch is not on the path: submit from a machine of the Slurm cluster")
     folder = prepare_campaign(arguments.campaign, arguments.campaigns)
     if arguments.cluster.resolve() != folder / CLUSTER:
         shutil.copyfile(arguments.cluster, folder / CLUSTER)
-    os.chdir(folder)  # which has the code that the jobs run
+    os.chdir(folder)  # the folder has the code that the jobs run
     submit()
 
 
 def submit() -> None:
-    """Submit the missing elements of the campaign in this folder, and a job that collects them."""
+    """Submit jobs for the missing elements of the campaign in this folder, and a job that collects the results.
+
+    If no element is missing and the campaign is in the ledger, submit nothing.
+
+    Raises:
+        InputError: jobs of this campaign are in the queue, a Slurm command failed, or the study or cluster.yaml is
+            faulty.
+    """
     study, cluster = load_study(), read(Cluster, CLUSTER)
     name, status = study.campaign, STATUS.absolute()
     named = _slurm("squeue", "--noheader", "--format=%U %A", f"--name={name}").splitlines()
-    # By user id, because squeue can't look up a user who has no name.
+    # Select jobs by user id, because squeue can't look up a user who has no name.
     if queued := {job for user, job in map(str.split, named) if user == str(os.getuid())}:
         raise InputError(f"campaign {name} has jobs in the queue: {', '.join(sorted(queued))}. Wait for their end")
     every, missing = elements(study), missing_elements(study)
@@ -58,7 +66,7 @@ def submit() -> None:
     if others:
         jobs.append(_submit(name, jobs, cluster.run_options(others), [*PYTHON, "stages.element"]))
     if speeds:
-        # Otherwise a job with a node to itself would get all of the node's CPUs.
+        # Without srun, a job that has a node to itself would get all of the node's CPUs.
         step = ["srun", "--ntasks=1", "--exact", f"--cpus-per-task={cluster.cpus}"]
         jobs.append(_submit(name, jobs, cluster.speed_options(speeds), [*step, *PYTHON, "stages.element"]))
     said = f"; {', then '.join(f'job {job}' for job in jobs)} will make them" if jobs else ""
@@ -81,7 +89,7 @@ def _submit(name: str, after: Sequence[str], options: Sequence[str], command: Se
 
 
 def _slurm(*command: str) -> str:
-    """Return the output of a Slurm command. Raise `InputError` with the command's own message if it fails."""
+    """Return the output of a Slurm command. If the command fails, raise `InputError` with the command's own message."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise InputError(f"{command[0]} failed: {(done.stderr or done.stdout).strip()}")

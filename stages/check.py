@@ -21,9 +21,10 @@ from pipeline.study.schema import RunKey, Study, load_study
 from pipeline.words.sentences import Said, sentence
 from stages import run
 
-# Seconds that a study takes besides its runs, measured, like `seconds_a_run`, on two cores of an Intel Xeon with AMX.
+# Seconds, measured on two cores of an Intel Xeon with AMX: for a study's fixed costs, for the shortest measurement of a
+# benchmark's speed, and for the loop in `slowness`. The profiles' `seconds_a_run` were measured there, too.
 FIXED_SECONDS, MIN_SPEED_SECONDS, PYTHON_SECONDS = 35.0, 55.0, 0.087
-USUAL_SHARE = 0.7  # of the budget: intervals are often narrow enough before it is spent
+USUAL_SHARE = 0.7  # of the speed budget, because intervals are often narrow enough before the budget is spent
 NUMERICS_SECONDS = {"facts": 30.0, "trials": 45.0, "all": 90.0}
 
 
@@ -32,10 +33,13 @@ def main(_: argparse.Namespace) -> None:
 
 
 def check() -> None:
-    """Check the study in this folder; print what trains it, which variants are left out, and how much is left to make.
+    """Check the study and the claims in this folder.
+
+    Print the engine and the hardware for the study, the variants that are left out, and a forecast of the work left.
 
     Raises:
-        InputError: the message names every fault of the study and of the claims.
+        InputError: the study or the claims are faulty, the baseline would be left out here, or the variable ENGINE
+            names no engine. One message names the faults of both the study and the claims.
     """
     faults: list[str] = []
     with _noting(faults):
@@ -60,7 +64,10 @@ def check() -> None:
 
 
 def forecast(study: Study, on_cpu: bool) -> Said:
-    """Say how much is left to make and, if the study says how long a run takes, how long that will take."""
+    """Return a message with the numbers of missing runs and measurements, and the seconds that all missing work takes.
+
+    The seconds are None if `seconds_a_run` lacks the benchmark of a missing run.
+    """
     runs = missing = study.runs()
     unmeasured = study.timed_benchmarks
     with contextlib.suppress(InputError):  # data are not prepared yet, so count everything
@@ -82,9 +89,9 @@ def forecast(study: Study, on_cpu: bool) -> Said:
 
 
 def slowness() -> float:
-    """Return how many times as long this CPU takes for a little Python as the CPU on which the constants were measured.
+    """Return the time of a short Python loop here, divided by its time on the CPU of the constants above.
 
-    A short run spends most of its time in Python, tracing a model.
+    A short run spends most of its time in Python code that traces the model.
     """
 
     def once() -> float:
@@ -104,7 +111,7 @@ def _noting(faults: list[str]) -> Iterator[None]:
 
 
 def trains_on(engine: str, hardware: Hardware) -> Said:
-    """Say what trains the study here, and what to do if the installed packages are for other hardware."""
+    """Return a message that names the engine and the hardware, with advice if the engine is for other hardware."""
     names = {"engine": engine, "hardware": hardware.name}
     if hardware.kind == ENGINES[engine].hardware:
         return Said("check.device", names)
@@ -112,14 +119,15 @@ def trains_on(engine: str, hardware: Hardware) -> Said:
 
 
 def runs_from_elsewhere(study: Study, hardware: Hardware) -> list[Said]:
-    """Say which runs were made on another device: a seed must be finished on the device where it was begun.
+    """Return a message for each other device on which runs of the study were made.
 
-    On a TPU, say nothing, because only the engine knows a TPU's name.
+    A seed must be finished on the device where it was begun. On a TPU, return no messages, because only the engine
+    knows a TPU's name.
     """
     if hardware.kind == "tpu":
         return []
     here = device_name_here()
-    finished: dict[str, list[RunKey]] = defaultdict(list)  # by the device they were made on
+    finished: dict[str, list[RunKey]] = defaultdict(list)  # by the device that made the runs
     for key in study.runs():
         with contextlib.suppress(InputError):  # the run is missing, or compare will refuse it
             record = read_record(key)
@@ -133,7 +141,7 @@ def runs_from_elsewhere(study: Study, hardware: Hardware) -> list[Said]:
 
 
 def _begun(study: Study, finished: Sequence[RunKey]) -> list[int]:
-    """Return the seeds with some finished runs and some unfinished ones."""
+    """Return the seeds that have runs in `finished` and other runs that are not in `finished`."""
     return sorted({key.seed for key in finished} & {key.seed for key in set(study.runs()) - set(finished)})
 
 

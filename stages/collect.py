@@ -1,8 +1,8 @@
-"""Compare, judge, report and check for drift once a campaign's other elements have ended.
+"""Compare, judge and report the results of a campaign, and check for drift, after its other elements have ended.
 
 A finished campaign is entered in the ledger. The exit status tells whether anything changed since the baseline:
 
-0 nothing changed · 1 a crash · 2 a fault of the input · 10 a warning: repeat with fresh seeds · 20 drift, seen twice ·
+0 nothing changed · 1 a crash · 2 a fault in the input · 10 a warning: repeat with fresh seeds · 20 drift, seen twice ·
 30 too little evidence · 40 no usable speed measurement. results/status.json always gives the same status, with
 the reasons. On Slurm, a warning submits the campaign once more, with fresh seeds.
 """
@@ -36,7 +36,8 @@ def main(arguments: argparse.Namespace) -> None:
     STATUS.unlink(missing_ok=True)  # so that nobody mistakes an old status for this one
     try:
         study = load_study()
-        # A run that its limit has ended once is not waited for, but tried again before the campaign counts.
+        # Don't wait for a run that was stopped once at its time limit. But count this run as missing, because it must be
+        # tried again before the campaign is complete.
         missing = wait_for_elements(study, arguments.wait) or missing_elements(study)
         exit_code = _without(missing, study) if missing else _with_all(study_as_made())
     except Exception as error:
@@ -50,16 +51,16 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def _without(missing: Sequence[int], study: Study) -> int:
-    """Report on what there is, and enter nothing in the ledger."""
+    """Report on the finished elements, name the missing ones, and return `TOO_LITTLE`. Don't change the ledger."""
     every = elements(study)
     said = ", ".join(in_words(every[number]) for number in missing)
     again = "Start these elements again"
-    if CLUSTER.exists():  # they are jobs of Slurm
+    if CLUSTER.exists():  # the elements are jobs of Slurm
         again = f"Submit them: make campaign CAMPAIGN={study.campaign}"
     reason = f"{len(missing)} of {len(every) - 1} elements did not finish: {said}. {again}"
     try:
         _report()
-    except InputError as error:  # the missing elements are reported all the same
+    except InputError as error:  # name the missing elements even if the finished ones can't be compared
         print(error)
     write_status({"exit_code": TOO_LITTLE, "reasons": [reason]})
     print(reason)
@@ -67,7 +68,7 @@ def _without(missing: Sequence[int], study: Study) -> int:
 
 
 def _with_all(study: Study) -> int:
-    """Report, enter the campaign in the ledger, say what has changed, and return the exit status."""
+    """Report, enter the campaign in the ledger, print the changes since the baseline, and return the exit status."""
     _report()
     ledger = Path("..", LEDGER)  # next to the campaign's folder, which is the working directory
     records = {key: read_record(key) for key in study.runs()}
@@ -90,7 +91,10 @@ def _report() -> None:
 
 
 def wait_for_elements(study: Study, wait_seconds: float) -> list[int]:
-    """Wait until no element is missing or the time is up. Return the elements that are still missing."""
+    """Wait until no element is missing, but at most `wait_seconds`. Return the numbers of the missing elements.
+
+    A run or measurement that was stopped at its time limit does not count as missing.
+    """
     deadline = time.monotonic() + wait_seconds
     while True:
         missing = missing_elements(study, min_stops=1)

@@ -1,4 +1,4 @@
-"""Compare the runs of the study, and write results/runs.csv and results/pairs.csv."""
+"""Compare the runs of the study, and write results/runs.csv, pairs.csv, epochs.csv and metrics for DVC."""
 
 import argparse
 

@@ -26,7 +26,10 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def compose_for_this_machine() -> None:
-    """Compose the profile `gpu` in place of an unchanged `quick` on an NVIDIA GPU, if the packages train on it."""
+    """Replace params.yaml with the profile `gpu` if the installed packages can train on this machine's NVIDIA GPU.
+
+    Do so only if params.yaml is the unchanged profile `quick`.
+    """
     has_gpu = this_machine().kind == "nvidia_gpu" == ENGINES[installed_engine()].hardware
     if has_gpu and PARAMS.exists() and PARAMS.read_text(encoding="utf-8") == text_of(["profile=quick"]):
         print("an NVIDIA GPU is here, so the study is PROFILE=gpu; PROFILE=quick keeps the one for CPUs", flush=True)
@@ -34,7 +37,7 @@ def compose_for_this_machine() -> None:
 
 
 def text_of(settings: list[str], small: bool = False) -> str:
-    """Return the text of params.yaml with these settings; if `small`, with only a few steps of that study."""
+    """Return the text of params.yaml that these settings compose. If `small`, cut the study to a few steps."""
     from omegaconf import OmegaConf  # takes a second to import, together with Hydra
 
     values = composed(settings)
@@ -42,7 +45,11 @@ def text_of(settings: list[str], small: bool = False) -> str:
 
 
 def composed(settings: list[str]) -> dict[str, Any]:
-    """Return the values of params.yaml with these settings."""
+    """Return the values of params.yaml that these settings compose.
+
+    Raises:
+        InputError: Hydra can't compose the settings.
+    """
     from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf
 
@@ -54,7 +61,7 @@ def composed(settings: list[str]) -> dict[str, Any]:
 
 
 def in_small(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the study `values` cut to a few images and steps, to see that all its models and variants run."""
+    """Return the values of a study, cut to a few images and steps, to see that all models and variants run."""
     of_data = {"train": "train[:64]", "test": "test[:16]"}
     of_recipe = {"batch_size": 4, "evaluation_batch_size": 8, "num_epochs": 2, "steps_per_execution": 1}
     benchmarks = {
@@ -62,7 +69,7 @@ def in_small(values: Mapping[str, Any]) -> dict[str, Any]:
         | of_recipe
         | {
             "split": recipe["split"] | {"num_train_examples": 8, "num_validation_examples": 8},
-            "optimizer": recipe["optimizer"] | {"learning_rate": 0.001},  # with few examples, a large one diverges
+            "optimizer": recipe["optimizer"] | {"learning_rate": 0.001},  # a larger one diverges with so few images
             "learning_rate_rule": recipe.get("learning_rate_rule", {}) | {"num_warmup_epochs": 0},
         }
         for name, recipe in values["benchmarks"].items()
@@ -89,7 +96,7 @@ def replace_params(text: str) -> None:
     """Write `text` to params.yaml if it is a valid study, and keep a copy of the old file.
 
     Raises:
-        InputError: the study is not valid, or another command works on the study that is there.
+        InputError: the study is not valid, or another command works on the study in this folder.
     """
     if PARAMS.exists() and PARAMS.read_text(encoding="utf-8") == text:
         return
@@ -104,7 +111,11 @@ def replace_params(text: str) -> None:
 
 @contextmanager
 def nobody_at_work() -> Iterator[None]:
-    """Raise `InputError` if another command works on the study in this folder, and let none begin meanwhile."""
+    """Let no other command work on the study in this folder during the block.
+
+    Raises:
+        InputError: another command works on the study already.
+    """
     try:
         with alone(AT_WORK, waits=False):
             yield
@@ -116,7 +127,7 @@ def nobody_at_work() -> Iterator[None]:
 
 
 def _keep(params: Path) -> Path:
-    """Copy `params` to a file next to it, or reuse a copy with the same content. Overwrite no other copy."""
+    """Copy `params` to a file next to it, and return the path of the copy. Don't overwrite a copy of other content."""
     names = chain(["params.before.yaml"], (f"params.before-{number}.yaml" for number in count(2)))
     copies = map(params.with_name, names)
     copy = next(copy for copy in copies if not copy.exists() or copy.read_bytes() == params.read_bytes())

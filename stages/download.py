@@ -1,4 +1,4 @@
-"""Prepare a data set as arrays on disk, from this repository, TFDS or a mirror."""
+"""Prepare a data set as arrays on disk, from this repository, TensorFlow Datasets (TFDS) or a mirror."""
 
 import argparse
 from pathlib import Path
@@ -27,14 +27,14 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def source_of(name: str) -> DatasetSource:
-    known = load_study().datasets  # a faulty study starts nothing, not even a download
+    known = load_study().datasets  # reads the whole study, because a faulty one starts no download
     if name not in known:
         raise InputError(f"--dataset: must be one of {', '.join(known)}. Received: {name}")
     return known[name]
 
 
 def prepare_arrays(name: str, source: DatasetSource) -> Path:
-    """Prepare a data set in this process, and return its folder."""
+    """Prepare the data set `name` in this process, and return the data set's folder."""
     choose_engine(backend="tensorflow")  # TFDS reads its files with TensorFlow, whatever engine trains
     from pipeline.data import preparation
 

@@ -1,4 +1,7 @@
-"""Run one element of the campaign in this folder, by its number. Without a number, list all elements."""
+"""Run one element of the campaign in this folder, by its number. Without a number, list all elements.
+
+An element is a run, the numerics, a speed measurement or the collection of the results.
+"""
 
 import argparse
 import os

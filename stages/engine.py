@@ -1,4 +1,7 @@
-"""Print the engine, such as cuda-jax, and why. make runs this before it installs an engine."""
+"""Print the engine for this machine, such as cuda-jax, and the reason.
+
+`make` runs this command before it installs the engine's packages.
+"""
 
 import argparse
 import json
@@ -14,14 +17,14 @@ def main(_: argparse.Namespace) -> None:
 
 
 def finished_by() -> str | None:
-    """Return the engine that made the finished runs in this folder; None if there are none."""
+    """Return the engine that made a finished run in this folder, or None if there is no finished run."""
     for path in Path("runs").glob("*/*/seed-*/record.json"):
         return str(json.loads(path.read_bytes())["environment"]["runtime"])
     return None
 
 
 def choose() -> tuple[str, str]:
-    """Return one of `ENGINES`, and a line that says what was found, why this engine, and how to choose another."""
+    """Return one of `ENGINES`, and a line with the hardware found, the reason, and a way to choose another engine."""
     gpus, fault = ask_driver()
     hardware = this_machine()
     engine, why = _for(hardware)

@@ -1,4 +1,4 @@
-"""Judge every published claim by the statistics of this study."""
+"""Judge every claim in claims.yaml by the results of this study."""
 
 import argparse
 

@@ -87,7 +87,7 @@ def say(judged: Judged) -> None:
 
 
 def command() -> None:
-    """Run the script `judge-runs`, which judges the table that its command line names."""
+    """Parse the command line of the script `judge-runs`, and judge the table that the command line names."""
     parser = argparse.ArgumentParser(
         prog="judge-runs",
         description=__doc__,

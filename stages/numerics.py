@@ -1,4 +1,4 @@
-"""Find out what 16-bit arithmetic does here: dtypes, range, loss scaling, gradients, optimizers."""
+"""Examine 16-bit arithmetic on this machine: dtypes, range, loss scaling, gradients, optimizers."""
 
 import argparse
 import hashlib
@@ -37,7 +37,7 @@ def main(_: argparse.Namespace) -> None:
 
 
 def is_there(identity: dict[str, Any]) -> bool:
-    """Return whether the file has this identity, and is unchanged since it was written."""
+    """Return whether the file `NUMERICS` has this identity, and is unchanged since it was written."""
     try:
         said = json.loads(NUMERICS.read_bytes())
     except (FileNotFoundError, ValueError):
@@ -51,9 +51,12 @@ def digest_of(found: dict[str, Any]) -> str:
 
 
 def find(study: Study) -> dict[str, Any]:
-    """Run the trials in one process and all other experiments in another; both make the notebook's split of data.
+    """Run the trials in one process and all other experiments in another, and return the results of both.
 
-    Each process has half of the cores. If both used all cores, they would take a fifth longer.
+    The two processes run at the same time, each on half of the cores. If both used all cores, they would take a fifth
+    longer. Only one process can use a TPU, so there the processes run one after the other, on all cores. Both compute
+    the digest of the CIFAR-100 notebook's split of data (see `experiments.split_digest`). The result says whether the
+    digests are equal.
     """
     take_memory_as_needed()
     num_processes = 1 if this_machine().kind == "tpu" else 2  # only one process can use a TPU
@@ -68,10 +71,10 @@ def find(study: Study) -> dict[str, Any]:
 
 
 def find_part(trials: bool, study: Study, cores: Sequence[int]) -> tuple[Any, str | None]:
-    """Return the trials or all other results, and a digest of the notebook's split, from these cores."""
+    """Run the trials, or all other experiments, on these cores. Return the results and `experiments.split_digest()`."""
     os.sched_setaffinity(0, cores)
     choose_engine(KERAS_POLICIES)
-    from pipeline.numerics import experiments, finding  # which import the engine
+    from pipeline.numerics import experiments, finding  # these modules import the engine
 
     return (finding.find_trials if trials else finding.find)(study), experiments.split_digest()
 

@@ -1,4 +1,4 @@
-"""Write the page of each published study and the index of all studies, or check that they match the raw records."""
+"""Write the page of each published study and the index of all studies, or check these pages against the records."""
 
 import argparse
 import tempfile
@@ -44,14 +44,14 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def write(folder: Path, texts: Mapping[str, str]) -> bool:
-    """Write each text to the file of its name in `folder`. Return True: there is a page now."""
+    """Write each text to the file of its name in `folder`. Return True, because the page exists now."""
     for name, text in texts.items():
         write_whole(folder / name, text)
     return True
 
 
 def check(folder: Path, texts: Mapping[str, str]) -> bool:
-    """Compare the files in `folder` with `texts`; return whether there is a page.
+    """Compare the files in `folder` with `texts`, which give each file's content by name. Return whether a page exists.
 
     A contributed study has no page until `write` makes it.
 

@@ -1,4 +1,4 @@
-"""Delete from the store (.cache/) what the study in params.yaml does not use with these packages and this device."""
+"""Delete results from the store (.cache/) that the study in params.yaml can't use with these packages and device."""
 
 import argparse
 

@@ -27,7 +27,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def check_of_one_study(study: Study) -> None:
-    """Raise `InputError` if runs in place belong to another study, or were made by several states of the code."""
+    """Raise `InputError` if results belong to another study, or if several versions of the code made the runs."""
     runs, speeds = made_otherwise(study, aside=["code"])
     codes = {str(said["of"]["code"]) for key in study.runs() if (said := read_identity(key.directory))}
     if runs or speeds or len(codes) > 1:

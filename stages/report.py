@@ -1,4 +1,4 @@
-"""Render the report on the finished study, or on a published one from its archive."""
+"""Render the report on the finished study, or on a published study from its archive."""
 
 import argparse
 import tempfile

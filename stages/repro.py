@@ -1,4 +1,4 @@
-"""Check the study, finish it with `dvc repro`, and print what it found, or what to do if it fails."""
+"""Check the study, make its results with `dvc repro`, and print a summary, or advice if a stage fails."""
 
 import argparse
 import hashlib
@@ -21,13 +21,14 @@ from stages.summary import summarise
 
 AGAIN = "then `make repro` goes on from there: what is finished stays."
 GOES_ON = "`make repro` goes on after the last whole epoch."
-# What DVC advises at its end. It would appear between the output of the last stage and the answer.
+# Advice that DVC prints at its end. Without this filter, the advice would stand between the last stage and the summary.
 HINTS = re.compile(
     r"To track the changes with git|\tgit add |To enable auto staging|\tdvc config core.autostage|Use `dvc push`"
 )
 CHECKED = Path(".cache/checked")
-STALE = "was made by another study|has no run of the study"  # said of results that DVC takes to be current
-# By pattern in DVC's output; the first match counts.
+# Messages of stages that refuse a result although DVC believes the result to be current.
+STALE = "was made by another study|has no run of the study"
+# What to do, by pattern in DVC's error output. The first pattern that matches counts.
 REMEDIES = {
     "acquire lock|is busy, it is being blocked": "Another DVC command works in this folder. "
     f"Wait until it has ended, or end it; {AGAIN}",
@@ -52,7 +53,7 @@ def make() -> int:
 
             check()
         status, words = run_dvc() if was_checked else finish()
-        if was_checked and not status and not is_checked():  # something was made, or edited meanwhile
+        if was_checked and not status and not is_checked():  # a result was made, or a file edited
             status, words = finish()
         if status:
             print(f"what to do: {remedy(words)}", file=sys.stderr)
@@ -62,10 +63,11 @@ def make() -> int:
 
 
 def finish() -> tuple[int, str]:
-    """Run `dvc repro` until it has finished the study that is then in params.yaml. Return what `run_dvc` returns.
+    """Run `dvc repro`, and again if results are still missing. Return the exit status and the errors of the last run.
 
-    If a file is edited while a stage runs, DVC assumes that the stage read the edited file. So check afterwards what is
-    missing. Also repeat, once, what the time limit of an earlier command has ended.
+    If a file is edited while a stage runs, DVC assumes that the stage read the edited file. So this function then looks
+    for missing results itself, and runs their stages again. It also repeats, once, stages with a run or measurement
+    that an earlier command stopped at its time limit.
     """
     from pipeline.machine.left_out import study_as_made  # these take half a second to import
     from pipeline.store.plan import stopped_once, unmade
@@ -87,24 +89,24 @@ def finish() -> tuple[int, str]:
 
 
 def is_checked() -> bool:
-    """Return whether the study, the claims, `ENGINE` and dvc.lock are as they were when a study last finished here."""
+    """Return whether the study, the claims, ENGINE and dvc.lock are as they were when a study last finished here."""
     return CHECKED.exists() and CHECKED.read_text(encoding="utf-8") == asked_for()
 
 
 def asked_for() -> str:
-    """Return a digest of the study, the claims, make's `ENGINE` and what DVC has recorded."""
+    """Return a SHA-256 of params.yaml, claims.yaml, dvc.lock and the variable ENGINE."""
     texts = [Path(name).read_bytes() for name in ("params.yaml", "claims.yaml", "dvc.lock") if Path(name).exists()]
     return hashlib.sha256(b"\n".join([*texts, os.environ.get("ENGINE", "").encode()])).hexdigest()
 
 
 def run_dvc(*words: str) -> tuple[int, str]:
-    """Run `dvc repro` and show what it prints, without its `HINTS`. Return its exit status and its stages' errors.
+    """Run `dvc repro` and show its output, without `HINTS`. Return its exit status and its error output.
 
     Args:
         words: options and stages of `dvc repro`.
 
     Raises:
-        Interrupted: a signal came; all processes of the study have ended.
+        Interrupted: a signal has ended this command. DVC and its stage have ended, too.
     """
     with (
         subprocess.Popen(
@@ -125,7 +127,7 @@ def run_dvc(*words: str) -> tuple[int, str]:
                 print(line, end="", file=sys.stderr, flush=True)
                 lines.append(line)
         except Interrupted:
-            process.terminate()  # its stage ends with it
+            process.terminate()  # DVC's stage ends with DVC
             sys.stderr.write(stderr.read())
             raise
     return process.returncode, "".join(lines)
@@ -138,14 +140,17 @@ def _show(stdout: IO[str]) -> None:
 
 
 def exit_status(words: str) -> int | None:
-    """Return the stage's exit status if DVC's `words` name one, above 128 for a signal; otherwise None."""
+    """Return the exit status of a failed stage if DVC's error output `words` names one, otherwise None.
+
+    If a signal ended the stage, return 128 plus the signal's number.
+    """
     found = re.search(r"exited with (-?\d+)", words)
     status = int(found[1]) if found else None
     return 128 - status if status and status < 0 else status
 
 
 def remedy(words: str) -> str:
-    """Return what to do, given what DVC and its stages printed as errors."""
+    """Return advice on the error output `words` of DVC and its stages."""
     for pattern, told in REMEDIES.items():
         if re.search(pattern, words):
             return told

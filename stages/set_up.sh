@@ -1,11 +1,12 @@
 #!/bin/sh
-# Make .venv with what requirements/uv.txt locks: stages/set_up.sh PYTHON. If the packages don't support that Python, uv finds
-# or fetches one that they support. uv itself is on the path, or is installed by hash from a package index.
+# Make .venv with the packages that requirements/uv.txt locks: stages/set_up.sh PYTHON. If the project's packages don't support
+# that Python, uv finds or fetches a Python that they support. If uv is not on the path, pip first installs uv from a package
+# index and checks its hash.
 set -eu
 locked='install --quiet --require-hashes --requirement requirements/uv.txt'
 trap 'rm -rf "${folder:-}"' EXIT
 
-# fail REMEDY
+# fail REMEDY: print the remedy, and end with status 1.
 fail() {
   echo "what to do: $1; then run the same command" >&2
   exit 1

@@ -47,7 +47,11 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def planned(name: str) -> Study:
-    """Return the study in this folder. Raise `InputError` if it has no benchmark `name`."""
+    """Return the study in this folder, without the variants that are left out on this machine.
+
+    Raises:
+        InputError: the study is faulty, or has no benchmark `name`.
+    """
     study = study_here()
     if name not in study.benchmarks:
         raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {name}")

@@ -1,4 +1,4 @@
-"""Print in a few lines what the finished study found, and write results/status.json for programs."""
+"""Print a summary of the finished study in a few lines, and write results/status.json for programs."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from pipeline.words.sentences import Said, sentence
 
 
 def what_was_found() -> dict[str, Any]:
-    """Return the content of `results/status.json`. Write it again if it is about a different report, or missing."""
+    """Return the content of `results/status.json`. If the file is missing, or about another report, write it first."""
     if STATUS.exists():
         found = cast(dict[str, Any], json.loads(STATUS.read_bytes()))
         if found.get("report_sha256") == hashlib.sha256(REPORT.read_bytes()).hexdigest():
@@ -25,7 +25,7 @@ def what_was_found() -> dict[str, Any]:
 
 
 def summarise() -> None:
-    """Print each recommendation with its part of the table, a count of verdicts, and where the report is."""
+    """Print each benchmark's advice and part of the table, counts of verdicts and outcomes, and the report's path."""
     found = what_was_found()
     table = found["table"]
     header, *lines = aligned([table["columns"], *(row for rows in table["rows"].values() for row in rows)])

@@ -42,13 +42,19 @@ def main(arguments: argparse.Namespace) -> None:
         sys.exit(1)
     whole, _, wanted_now = planned(arguments)
     check_current(wanted, wanted_now)
-    write_left_out(whole, name)  # DVC needs the folder even if the benchmark has no runs
+    write_left_out(whole, name)  # also makes the folder, which DVC needs even without runs
     if not arguments.run:
         remove_others(Path("runs", name), wanted_now)
 
 
 def planned(arguments: argparse.Namespace) -> tuple[Study, Study, dict[RunKey, Identity]]:
-    """Read the study. Return it whole, then without what is left out here, and the identities of the wanted runs."""
+    """Return the whole study, the study without the variants left out here, and the identities of the wanted runs.
+
+    With `--run`, only that run is wanted; otherwise, all runs of the benchmark.
+
+    Raises:
+        InputError: the study is faulty, or has no such benchmark, or an identity can't be computed.
+    """
     whole, study, name = load_study(), study_here(), arguments.benchmark
     if name not in study.benchmarks:
         raise InputError(f"--benchmark: must be one of {', '.join(study.benchmarks)}. Received: {name}")
@@ -59,14 +65,20 @@ def planned(arguments: argparse.Namespace) -> tuple[Study, Study, dict[RunKey, I
 
 
 def check_model(study: Study, name: str) -> None:
-    """Raise `InputError` before any run starts if the model of the benchmark `name` can't be trained."""
+    """Raise `InputError` if the model of the benchmark `name` can't be trained.
+
+    Check only an imported model, or an optimizer with arguments.
+    """
     benchmark = study.benchmarks[name]
-    if isinstance(benchmark.model, Imported) or benchmark.optimizer.arguments:  # others are this project's own
+    if isinstance(benchmark.model, Imported) or benchmark.optimizer.arguments:  # others are known to train
         ask_of_model("check", study, name)
 
 
 def ask_of_model(question: str, study: Study, name: str) -> Any:
-    """Return what a function of `pipeline.advice.fitness` answers, in a separate process, about a benchmark's model."""
+    """Call the function `question` of `pipeline.advice.fitness` in a separate process, and return the result.
+
+    The function examines the model of the benchmark `name`.
+    """
     dataset = read_description(study.benchmarks[name].dataset)
     return call(_ask_of_model, question, study, name, dataset.image_shape, len(dataset.classes))
 
@@ -79,7 +91,10 @@ def _ask_of_model(question: str, study: Study, *about: Any) -> Any:
 
 
 def remove_others(folder: Path, wanted: dict[RunKey, Identity]) -> None:
-    """Move runs that are not the study's out of the folder, so that DVC's digest of the folder leaves them out."""
+    """Remove runs that are not in `wanted` from `folder`, so that DVC's digest of the folder leaves these runs out.
+
+    Unchanged runs move into the store.
+    """
     places = {key.directory for key in wanted}
     for place in folder.glob("*/*"):
         if place.is_dir() and place not in places:
