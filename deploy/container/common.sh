@@ -1,6 +1,6 @@
 # Set the target and the image for build.sh and run.sh, and check that Docker answers. Usage: SCRIPT cpu|cuda|cuda-jax|tpu.
 # shellcheck shell=bash
-# DOCKER names another client, IMAGE another image.
+# The variable DOCKER names another client than docker. The variable IMAGE names another image than mixed-precision:TARGET.
 
 fail() {
   printf 'error: %s\n' "$*" >&2
@@ -25,7 +25,7 @@ answer=$(timeout 30 "$docker" version --format '{{.Server.Version}}' 2>&1) ||
   fail "Docker's daemon does not answer (${answer##*$'\n'}); start it (systemctl start docker)," \
     "and see that $(id -un 2>/dev/null || id -u) may use it (usermod --append --groups docker NAME)"
 
-# label NAME: print the image's label of that name; nothing if there is no image.
+# label NAME: print the image's label of that name, or nothing if there is no image.
 label() {
   "$docker" image inspect --format "{{index .Config.Labels \"$1\"}}" "$image" 2>/dev/null || true
 }

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Run the study, or a command, in the image of a target, on this checkout, as the calling user:
+# Run the study, or a command, in a container of a target's image, on this checkout, as the calling user:
 #   deploy/container/run.sh cpu|cuda|cuda-jax|tpu [command…], or make repro-in-container TARGET=… [PROFILE=…]
-#   TFDS_DATA_DIR   prepared data sets, read-only; by default ~/tensorflow_datasets, writable
+#   TFDS_DATA_DIR   the folder of prepared data sets, mounted read-only; by default ~/tensorflow_datasets, mounted writable
 #   CA_CERTIFICATE  file of a private certificate authority, for downloads
-#   JAX_PLATFORMS   cpu tries the cuda-jax and tpu images without a GPU or TPU
+#   JAX_PLATFORMS   set to cpu to try the cuda-jax and tpu images without a GPU or TPU
 #   RUN_OPTIONS     more options for docker run
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 shift
 workspace=$PWD
 
-# mount FOLDER [ro]: mount it at its path outside, so that paths recorded by git and DVC hold inside, too.
+# mount PATH [ro]: mount a folder or file at the same path inside the container, so that paths in git's and DVC's files are valid.
 mount() {
   options+=(--volume "$1:$1${2:+:$2}")
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Run a command as a job of a campaign, in the campaign's folder: job.sh COMMAND…
-# Slurm warns this shell when time is running out. The shell ends the command and requeues the job, whose run goes on after its
-# last whole epoch. A job is requeued at most 20 times: after that, it probably never gets further.
+# Slurm sends USR1 to this shell shortly before the time of a run's job ends. The shell then ends the command and requeues the
+# job. In the requeued job, the run continues after its last finished epoch. A job is requeued at most 20 times, because a run
+# that is not finished by then probably makes no progress.
 set -uo pipefail
 export PYTHONPATH=$PWD
 "$@" &
