@@ -36,8 +36,8 @@ def main(arguments: argparse.Namespace) -> None:
     STATUS.unlink(missing_ok=True)  # so that nobody mistakes an old status for this one
     try:
         study = load_study()
-        # Don't wait for a run that was stopped once at its time limit. But count this run as missing, because it must be
-        # tried again before the campaign is complete.
+        # Don't wait for a run that was stopped once at its time limit. But count this run as missing, because another
+        # command must try it again before the campaign is complete.
         missing = wait_for_elements(study, arguments.wait) or missing_elements(study)
         exit_code = _without(missing, study) if missing else _with_all(study_as_made())
     except Exception as error:
