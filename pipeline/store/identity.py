@@ -188,7 +188,7 @@ def _rows(policies: Iterable[str]) -> dict[str, Any]:
 
 
 def _packages(engine: str) -> dict[str, str]:
-    """Return the versions of the packages that compute, by name. In a container, add a SHA-256 of its packages."""
+    """Return the versions of the packages that compute, by name. In a container, add a SHA-256 of its package list."""
     found = {}
     for name in sorted((*PACKAGES_OF_ALL, *PACKAGES[ENGINES[engine].backend])):
         try:

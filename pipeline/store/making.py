@@ -183,7 +183,7 @@ class Makers:
 
 
 def import_training(policy: str, check_read: Callable[[], None]) -> None:
-    """Choose the engine for `policy`. If `can_fork`, also import the training code. Use no device."""
+    """Choose the engine for `policy`. If `can_fork()`, also import the training code. Use no device."""
     choose_engine([policy])
     if can_fork():
         try:

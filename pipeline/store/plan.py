@@ -16,7 +16,7 @@ MAX_STOPS = 2  # a run or measurement that was stopped at the time limit so many
 
 
 def missing_runs(study: Study, min_stops: int = MAX_STOPS) -> list[RunKey]:
-    """Return the runs of which neither their place nor the store has a finished folder with the run's identity.
+    """Return the runs that have no finished folder of their identity, neither in their place nor in the store.
 
     A run that was stopped at the time limit fewer than `min_stops` times in a row counts as missing.
     """
@@ -29,7 +29,7 @@ def missing_runs(study: Study, min_stops: int = MAX_STOPS) -> list[RunKey]:
 
 
 def made_otherwise(study: Study, aside: Sequence[str] = ()) -> tuple[list[RunKey], list[str]]:
-    """Return the runs that another study, other data or other code made, and the benchmarks of such speed measurements.
+    """Return the runs made by another study, other data or other code, and the benchmarks with such speed measurements.
 
     Look only at the places of the results, not in the store. Leave out results without a readable `identity.json`.
 
@@ -90,7 +90,7 @@ def num_stops(study: Study, folder: Path) -> int:
 
 
 def keeps_limit(study: Study, folder: Path, min_stops: int = MAX_STOPS) -> bool:
-    """Return whether the run in `folder` need not be tried again.
+    """Return whether the finished run in `folder` need not be tried again.
 
     A run that was too slow is tried again until it was stopped `min_stops` times in a row at the study's time limit.
     """
@@ -103,7 +103,7 @@ def num_stops_of_speed(folder: Path) -> int:
 
 
 def is_final(folder: Path, min_stops: int = MAX_STOPS) -> bool:
-    """Return whether the speed measurement in `folder` need not be repeated.
+    """Return whether the finished speed measurement in `folder` need not be repeated.
 
     A measurement in which a process was stopped at the time limit is repeated until this has happened in `min_stops`
     measurements in a row.
