@@ -25,7 +25,7 @@ def _names_no_reserved(arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 class Optimizer(Section):
-    """Choose one of Keras's optimizers. Its class gets `arguments`, such as `weight_decay` or `momentum`."""
+    """Choose one of Keras's optimizers. The optimizer's class gets `arguments`, such as `momentum`."""
 
     name: OptimizerName
     learning_rate: PositiveFloat
@@ -107,7 +107,7 @@ class Dense(OwnModel):
 
 
 class EfficientNet(OwnModel):
-    """Choose EfficientNet-B0. `depth` multiplies the number of blocks in every stage but the first."""
+    """Choose EfficientNet-B0. `depth` multiplies the number of blocks in every stage but the first, rounded up."""
 
     LAYERS: ClassVar = ("Conv2D", "DepthwiseConv2D", "Dense")
 
@@ -234,7 +234,7 @@ class Benchmark(Section):
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """Return all fields but `sitting_spread`, which does not affect a run. The values are those that JSON knows."""
+        """Return all fields but `sitting_spread`, which does not affect a run, with values of JSON's types."""
         return self.model_dump(mode="json", exclude={"sitting_spread"})
 
     def with_dense_model(self, units: int) -> Self:

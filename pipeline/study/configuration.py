@@ -1,4 +1,4 @@
-"""Validate YAML files against a pydantic model and report all faults in one message."""
+"""Validate YAML files against a pydantic model, and report their faults in one message."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ SourcePath = Annotated[str, StringConstraints(min_length=1)]
 
 
 class Section(BaseModel):
-    """Hold a part of a configuration file. Refuse unknown keys, silent conversions of types, NaN and infinity."""
+    """Hold an immutable part of a configuration file; refuse unknown keys, conversions of types, NaN and infinity."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 

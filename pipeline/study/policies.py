@@ -71,7 +71,7 @@ class Policy(NamedTuple):
 
     @property
     def that_decides(self) -> dict[str, Any]:
-        """Return the fields that affect the result of a run, with values that JSON knows."""
+        """Return the fields that affect the result of a run, with values of JSON's types."""
         fields = {name: value for name, value in self._asdict().items() if name not in ("colour", "label")}
         return fields | {"layers": [*self.layers]}
 

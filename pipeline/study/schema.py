@@ -136,7 +136,7 @@ class Study(Section):
     max_run_seconds: Annotated[float, Field(gt=0, le=1e9)] | None = None  # a longer run is ended as too_slow
     # The extent of `results/numerics.json`. `facts` runs no trials. `trials` also trains dense networks with several
     # seeds, to try 16-bit optimizers and to count the steps that a loss scale skips. `all` also counts the steps that
-    # are skipped with the other networks. It also measures the effect of an error in the CIFAR-100 notebook (S3 in
+    # are skipped with the other networks, and measures the effect of an error in the CIFAR-100 notebook (S3 in
     # README.md), which validates on examples that it trains on.
     numerics: Literal["facts", "trials", "all"] = "all"
     # The benchmarks whose models and gradients the numerics examine; by default all.

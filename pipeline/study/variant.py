@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 from pipeline.study.configuration import Name, PositiveFloat, PositiveInt, Section, unknown_name
 from pipeline.study.policies import FORMATS, POLICIES
 
-DEFAULT_POLICY = "tf32"  # how TPUs, and GPUs that have TF32, multiply float32 numbers by default
+DEFAULT_POLICY = "tf32"  # under which TPUs, and GPUs that have TF32, compute float32 by default
 # The policies that compute in fewer bits than float32 and keep float32 variables.
 MIXED = [name for name, policy in POLICIES.items() if policy.keeps_float32 and policy.is_narrow]
 
@@ -107,7 +107,7 @@ class Variant(Section):
         return self.benchmarks is None or benchmark in self.benchmarks
 
     def faults(self, steps_per_execution: Mapping[str, int]) -> Iterator[str]:
-        """Yield a message for each setting that can't run or would have no effect.
+        """Yield a message for each setting that keeps the variant from training or would have no effect.
 
         Each message begins with the field's name.
 
