@@ -1,4 +1,4 @@
-"""Time the training and the validation of each epoch, and wait for the device before each reading of the clock."""
+"""Time the training of each epoch, until the device has finished its last step, and the validation."""
 
 import math
 import time
@@ -16,7 +16,7 @@ class EpochClock(keras.callbacks.Callback):
     """Time each epoch from its first batch until its last step has finished; then time validation separately.
 
     Training stops after an epoch whose training or validation loss is not finite. In each record, `since_start` counts
-    the epochs of this process from 1, because the first epoch of a process also traces and compiles.
+    the epochs of this process from 1. Epoch 1 of a process takes longer, because Keras traces and compiles the model.
 
     Args:
         validate: returns the loss, and the accuracy in [0, 1], on the validation set.

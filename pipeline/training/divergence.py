@@ -74,7 +74,7 @@ def watched(model: keras.Model, see: Callable[[str, keras.layers.Layer, Any], No
 def _paths(layer: keras.layers.Layer, path: str = "") -> Iterator[tuple[keras.layers.Layer, str]]:
     """Yield each layer inside `layer` with its path, such as "block/attend".
 
-    If `layer` is a model that contains another model, paths of layers leave out the name of the contained model.
+    If `layer` is a model that contains another model, the paths of layers in the contained model leave out its name.
     """
     for part in dict.fromkeys(layer._layers):
         is_network = not path and isinstance(part, keras.Model)

@@ -98,7 +98,7 @@ class _Run:
         self.folder = folder
 
     def build(self, check_read: Callable[[], None]) -> keras.Model:
-        """Build, compile and check the model, and return it. If there is a checkpoint, restore the model from it."""
+        """Build, compile and check the model. Restore the model if the run has a checkpoint. Return the model."""
         own_memory.begin()
         policy = self.variant.policy
         # Forbid rounding only under float32. Under a mixed policy, layers in float32 follow the device's default.
@@ -166,7 +166,7 @@ class _Run:
     def where_it_diverged(self) -> str | None:
         """Name the first output or gradient that is not finite, or return None if all are finite.
 
-        Compute them with the weights from before the epoch that diverged.
+        Use the weights from before the epoch that diverged.
         """
         model, _ = self._compiled()
         self.checkpoint.restore(model)

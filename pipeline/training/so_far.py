@@ -15,7 +15,7 @@ from pipeline.study.schema import RunKey, Study
 
 
 class Progress(NamedTuple):
-    """Hold the epochs that a run has trained, and how much other work disturbed them."""
+    """Hold the epochs that a run has trained, and how much other work the machine did meanwhile (`disturbance`)."""
 
     epochs: list[EpochRecord]
     disturbance: Disturbance | None
@@ -31,7 +31,7 @@ class SoFar:
 
     `facts` and `memory` use the field names of `RunRecord` and `Memory`. `process_started` is a time of
     `time.perf_counter()`, in seconds. `earlier` holds what earlier processes trained; `epochs` includes these epochs.
-    `disturbance` is None until this process has trained an epoch or failed to.
+    `disturbance` is None until this process has trained an epoch, or has stopped training with an error.
     """
 
     process_started: float
