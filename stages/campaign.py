@@ -31,7 +31,7 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.prepare:
         print(prepare_campaign(arguments.campaign, arguments.campaigns))
         return
-    # Report a fault that would stop every job before the folder is made.
+    # Before the folder is made, report a fault that would stop every job.
     read(Cluster, arguments.cluster).check(ENGINES[installed_engine()].hardware)
     if shutil.which("sbatch") is None:
         raise InputError("sbatch is not on the path: submit from a machine of the Slurm cluster")

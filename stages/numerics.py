@@ -53,10 +53,10 @@ def digest_of(found: dict[str, Any]) -> str:
 def find(study: Study) -> dict[str, Any]:
     """Run the trials in one process and all other experiments in another, and return the results of both.
 
-    The two processes run at the same time, each on half of the cores. If both used all cores, they would take a fifth
-    longer. Only one process can use a TPU, so there the processes run one after the other, on all cores. Both compute
-    the digest of the CIFAR-100 notebook's split of data (see `experiments.split_digest`). The result says whether the
-    digests are equal.
+    The two processes run at the same time, each on half of the cores if there are several cores. If both processes used
+    all cores, they would take a fifth longer. On a TPU, which only one process can use, the processes run one after the
+    other, on all cores. Both processes compute the digest of the CIFAR-100 notebook's split of data (see
+    `experiments.split_digest`). If TensorFlow is installed, the results say whether the two digests are equal.
     """
     take_memory_as_needed()
     num_processes = 1 if this_machine().kind == "tpu" else 2  # only one process can use a TPU

@@ -66,8 +66,8 @@ def finish() -> tuple[int, str]:
     """Run `dvc repro`, and again if results are still missing. Return the exit status and the errors of the last run.
 
     If a file is edited while a stage runs, DVC assumes that the stage read the edited file. So this function then looks
-    for missing results itself, and runs their stages again. It also repeats, once, stages with a run or measurement
-    that an earlier command stopped at its time limit.
+    for missing results, and runs their stages again. The function also repeats, once, the stages with a run or a
+    measurement that an earlier command stopped at the time limit.
     """
     from pipeline.machine.left_out import study_as_made  # these take half a second to import
     from pipeline.store.plan import stopped_once, unmade
@@ -100,7 +100,7 @@ def asked_for() -> str:
 
 
 def run_dvc(*words: str) -> tuple[int, str]:
-    """Run `dvc repro` and show its output, without `HINTS`. Return its exit status and its error output.
+    """Run `dvc repro`, show its output without `HINTS`, and return its exit status and its error output.
 
     Args:
         words: options and stages of `dvc repro`.
