@@ -95,7 +95,7 @@ def test_another_seed_gives_another_split(monkeypatch):
     """The stage makes it in two processes; tests/engines checks that these two are the same."""
     split = experiments.split_digest()
     assert experiments.split_digest() == split
-    monkeypatch.setattr(experiments, "SHUFFLE_S15D", 43)
+    monkeypatch.setattr(experiments, "SHUFFLE_SEED", 43)
     assert experiments.split_digest() != split
 
 
