@@ -47,7 +47,7 @@ def check(study: Study, name: str, image_shape: tuple[int, int, int], num_classe
     """
     benchmark = study.benchmarks[name]
     with user_code.files_read() as paths:
-        for variant in _one_a_precision(study.variants_of(name).values()):
+        for variant in _one_per_precision(study.variants_of(name).values()):
             with _outcome_or_refusal(name, variant):
                 model = _build(benchmark, variant, image_shape[-1], num_classes)
                 images = _check_predictions(model, name, benchmark, variant, image_shape)
@@ -74,7 +74,7 @@ def look(
     images = rng.random((benchmark.batch_size, *image_shape), np.float32)
     labels = rng.integers(0, num_classes, benchmark.batch_size)
     found: dict[str, tuple[float, float]] = {}
-    for variant in _one_a_precision(study.variants.values()):
+    for variant in _one_per_precision(study.variants.values()):
         times = [perf_counter()]
         with _outcome_or_refusal(name, variant):
             model = _build(benchmark, variant, image_shape[-1], num_classes)
@@ -90,26 +90,33 @@ def look(
 
 
 def costly_kinds(study: Study, name: str, image_shape: tuple[int, int, int], num_classes: int) -> list[str]:
-    """Return the kinds of layers that have kernels, such as "Conv2D". The kind with the most multiply-adds comes first.
-
-    A kernel's multiply-adds are its number of weights times the number of positions in the layer's output
-    (N, ..., channels).
-    """
+    """Return the kinds of layers with kernels, such as "Conv2D", and first the kind with the most multiply-adds."""
     model, _ = building.build_model(study.benchmarks[name], "float32", num_classes, image_shape[-1], ODD_SEED)
     counts: Counter[str] = Counter()
 
     def see(_: str, layer: keras.layers.Layer, outputs: Any) -> None:
-        kernels = [weight for weight in layer.weights if "kernel" in weight.name and not list(layer._layers)]
-        counts[type(layer).__name__] += sum(math.prod(kernel.shape) for kernel in kernels) * (
-            math.prod(keras.tree.flatten(outputs)[0].shape[1:-1]) if kernels else 0
-        )
+        counts[type(layer).__name__] += multiply_adds(layer, keras.tree.flatten(outputs)[0].shape)
 
     with watched(model, see):
         model(np.zeros((1, *image_shape), np.uint8))
     return [kind for kind, count in counts.most_common() if count]
 
 
-def _one_a_precision(variants: Iterable[Variant]) -> Iterable[Variant]:
+def multiply_adds(layer: keras.layers.Layer, output_shape: tuple[int, ...]) -> int:
+    """Return how many products the kernels of `layer` add up for one image.
+
+    Every weight of a kernel is used once at each position of the output (N, ..., channels). The channels of an
+    `EinsumDense`, such as the heads and their dimensions, are those dimensions of the output that its kernel has.
+    """
+    kernels = [weight.shape for weight in layer.weights if "kernel" in weight.name and not list(layer._layers)]
+    channels = output_shape[-1]
+    if isinstance(layer, keras.layers.EinsumDense):
+        _, letters, output = re.split(",|->", layer.equation)
+        channels = math.prod(size for letter, size in zip(letters, kernels[0], strict=True) if letter in output)
+    return sum(map(math.prod, kernels)) * (math.prod(output_shape[1:]) // channels)
+
+
+def _one_per_precision(variants: Iterable[Variant]) -> Iterable[Variant]:
     return {variant.precision: variant for variant in variants}.values()
 
 

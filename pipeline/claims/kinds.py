@@ -335,7 +335,7 @@ class FactClaim(BaseClaim):
 
     @property
     def is_counted(self) -> bool:
-        return not all(map(is_measured, self.quantities))
+        return not any(map(is_measured, self.quantities))
 
     def judge(self, evidence: Evidence) -> Judgement:
         facts: Mapping[str, Value] = _numerics(evidence, "facts")

@@ -12,6 +12,7 @@ from pipeline import engine  # noqa: F401  first: it silences the engine before 
 
 # isort: split
 import keras
+import numpy as np
 from keras import layers
 
 from pipeline.advice import fitness
@@ -45,6 +46,25 @@ def test_a_sound_model_gets_no_findings():
     recipe = Benchmark.model_validate(benchmark(units=8, model=model, image_size=32))
     for policy in ("float32", "mixed_float16", "mixed_bfloat16"):
         assert list(fitness.examine(build_model(recipe, policy, NUM_CLASSES, 3, seed=0)[0], policy)) == []
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "expected"),
+    [
+        (layers.Dense(5), (4, 6), 4 * 6 * 5),
+        (layers.Conv2D(5, 3, strides=2), (9, 9, 2), 4 * 4 * 3 * 3 * 2 * 5),
+        (layers.DepthwiseConv2D(3), (5, 5, 2), 3 * 3 * 3 * 3 * 2),
+        (
+            layers.EinsumDense("abc,cde->abde", (None, 2, 3)),
+            (4, 6),
+            4 * 6 * 2 * 3,
+        ),  # two heads
+        (layers.EinsumDense("abcd,cde->abe", (None, 6)), (4, 2, 3), 4 * 2 * 3 * 6),
+        (layers.BatchNormalization(), (4, 6), 0),
+    ],
+)
+def test_multiply_adds_of_a_layer_are_those_by_hand(layer, shape, expected):
+    assert fitness.multiply_adds(layer, layer(np.zeros((1, *shape), np.float32)).shape) == expected
 
 
 class Block(layers.Layer):
@@ -181,6 +201,7 @@ def test_a_model_that_reads_files_outside_its_source_is_refused(study_of):
 
 PENALTY = """
 import keras
+import numpy as np
 from keras import layers
 
 class Penalty(layers.Layer):
