@@ -93,7 +93,8 @@ def _ask_of_model(question: str, study: Study, *about: Any) -> Any:
 def remove_others(folder: Path, wanted: dict[RunKey, Identity]) -> None:
     """Remove runs that are not in `wanted` from `folder`, so that DVC's digest of the folder leaves these runs out.
 
-    Unchanged runs move into the store.
+    A run moves into the store if its files are unchanged since it was made and the store does not have it yet.
+    Otherwise it is deleted.
     """
     places = {key.directory for key in wanted}
     for place in folder.glob("*/*"):

@@ -22,7 +22,8 @@ Facts = dict[str, Value]
 def range_facts() -> Facts:
     """Return facts about each dtype: the engine's squares, roundings and softmax, bytes per value, the largest value.
 
-    Also return the ratio of the numbers of parameters of two dense models, of which one has twice as many units.
+    Also return, for each number of units in `TWICE`, how many times as many parameters a dense model has with twice
+    the units.
     """
     facts: Facts = {}
     for dtype in DTYPES:

@@ -58,10 +58,10 @@ def gradient_exponents(benchmark: Benchmark, data: Dataset, loss_scale: float) -
 
 
 def sizes_of_step(model: keras.Model, images: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the absolute outputs of all hidden layers, and the absolute gradients with respect to these outputs.
+    """Return the absolute outputs of the hidden layers, and the absolute gradients with respect to these outputs.
 
-    The gradients are those of the mean loss. Both arrays have the shape (num_values,). The hidden layers are those of
-    the network, which is the last layer of `model`. If there is no hidden layer, take the network's output instead.
+    The gradients are those of the mean loss. Both arrays have the shape (num_values,). The hidden layers of the
+    network, which is the last layer of `model`, are those of `_hidden`. If there is no hidden layer, take the network's output instead.
 
     Args:
         images: (N, ...), as `model` takes them.

@@ -11,8 +11,9 @@ from pipeline.records.run_record import Count, Environment, Part, Share
 class Gradients(Part):
     """Hold the number of activation gradients by binary exponent, and the shares of gradients that float16 loses.
 
-    `counts` has one number for each of `exponents`. Float16 rounds `flushed_share` of the gradients to zero. After
-    scaling by `loss_scale`, float16 rounds `flushed_share_scaled` to zero and makes `overflow_share_scaled` infinite.
+    `counts` has one number for each of `exponents`. Float16 rounds `flushed_share` of the gradients to zero. Of
+    the gradients scaled by `loss_scale`, a share of `flushed_share_scaled` becomes zero in float16, and a share of
+    `overflow_share_scaled` becomes infinite.
     Shares, in [0, 1], leave out gradients that are zero in float32.
     """
 

@@ -87,7 +87,7 @@ def question(judged: Judged) -> Said:
 
 
 def said_of(judged: Judged, row: Mapping[str, Any]) -> list[Said]:
-    """Return the sentences on a candidate: the verdict, the possible loss, the paired seeds, and the missing seeds."""
+    """Return the sentences on a candidate: verdict, seeds needed, possible loss, pairing, missing seeds."""
     numbers = {"baseline": judged.baseline, **judged.asked._asdict(), **row}
     outcome = "beyond" if is_beyond(row["p_beyond_margin"]) and not row["reason"] else row["outcome"]
     found = [Said(f"table.{outcome.replace(' ', '_')}", numbers)]

@@ -1,4 +1,4 @@
-"""Describe how blocks were timed: failures, the CPU time of other programs and of the kernel, side by side or not."""
+"""Describe the timing of blocks: failures, CPU time of other programs and the kernel, and processes side by side."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,9 +1,10 @@
 """Compute ratios with intervals from a table of launches and variants.
 
-A launch starts one process for each variant. In each turn of a launch, each variant trains one block. Launches and
-variants form a two-way layout without replication. Within a launch, the median over turns ignores single slow blocks.
-The interval comes from the differences between launches, because variation from process to process does not average out
-over turns (Kalibera & Jones, Rigorous Benchmarking in Reasonable Time, ISMM 2013).
+A launch starts one process for each variant. In each turn of a launch, each variant trains one block: a few training
+steps that are timed together. Launches and variants form a two-way layout without replication. Within a launch, the
+median over turns ignores single slow blocks. The interval comes from the differences between launches, because
+variation from process to process does not average out over turns (Kalibera & Jones, Rigorous Benchmarking in
+Reasonable Time, ISMM 2013).
 """
 
 import warnings

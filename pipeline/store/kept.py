@@ -142,7 +142,7 @@ def prune(wanted: Iterable[Identity]) -> int:
 def _place(kept: Path, place: Path) -> None:
     """Copy the files of the finished folder `kept` to a new folder next to `place`, then rename that folder to `place`.
 
-    Make no hard links, because DVC takes long to replace hard links by copies.
+    Make no hard links, because DVC takes a long time to replace hard links with copies.
     """
     with whole(place) as copy:
         copy.mkdir()
