@@ -8,6 +8,10 @@ TYPED := PYTHON PROFILE ENGINE TARGET MODEL DATASET BATCH IMAGE_SIZE SOURCE ARGU
   REPORTS CAMPAIGN CLUSTER
 $(foreach name,$(TYPED),$(if $(filter command environment,$(firstword $(origin $(name)))), \
   $(eval override $(name) := $$(value $(name)))))
+# A misspelt variable would otherwise go unnoticed, and the command would answer another question.
+KNOWN := $(TYPED) BIN SMALL OPTIONS TESTS DOCKER BASE_IMAGE CA_CERTIFICATE BUILD_OPTIONS RUN_OPTIONS
+UNKNOWN := $(filter-out $(KNOWN),$(foreach name,$(filter-out -%,$(.VARIABLES)),$(if $(filter command,$(origin $(name))),$(name))))
+$(if $(UNKNOWN),$(error there is no variable $(UNKNOWN), only $(sort $(KNOWN)). Write environment variables before make))
 quoted = '$(subst ','\'',$(1))'
 option = $(if $($(1)),$(2)=$(call quoted,$($(1))))
 

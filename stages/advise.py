@@ -15,6 +15,7 @@ from pipeline.advice import proposal
 from pipeline.advice.proposal import YOURS, with_best_mixture, with_repair
 from pipeline.comparison.tables import Tables, read_tables
 from pipeline.data.datasets import read_description
+from pipeline.errors import InputError
 from pipeline.files import yaml_files
 from pipeline.files.places import PARAMS
 from pipeline.machine.environment import installed_engine
@@ -71,6 +72,11 @@ def compose_study(arguments: argparse.Namespace) -> None:
         return
     with nobody_at_work():
         pass  # another command that is at work would be disturbed while this command prepares data
+    if taken := sorted(arguments.recipe.keys() & {"batch_size", "dataset", "image_size", "model", "split"}):
+        raise InputError(
+            f"--recipe: {', '.join(taken)} can't be part of it. DATASET, MODEL, BATCH and IMAGE_SIZE are options of "
+            "their own, and the command chooses how many images to train on."
+        )
     known = known_datasets(there)
     dataset = arguments.dataset
     if dataset not in known:

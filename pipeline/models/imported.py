@@ -75,6 +75,9 @@ def build(model: Imported, spec: ModelSpec) -> keras.Model:
             raise InputError(f"{model.name} failed for {spec}: {user_code.in_words(error)}") from error
     _check(model.name, network, spec)
     _check_follows(model.name, network, keras.config.dtype_policy())
+    for layer in network._flatten_layers():
+        if model.batch_norm_momentum and isinstance(layer, keras.layers.BatchNormalization):
+            layer.momentum = model.batch_norm_momentum
     return keras.Model(network.inputs, network.outputs, name=network.name)  # a Sequential becomes functional
 
 

@@ -61,7 +61,7 @@ def sizes_of_step(model: keras.Model, images: np.ndarray, labels: np.ndarray) ->
     """Return the absolute outputs of the hidden layers, and the absolute gradients with respect to these outputs.
 
     The gradients are those of the mean loss. Both arrays have the shape (num_values,). The hidden layers of the
-    network, which is the last layer of `model`, are those of `_hidden`. If there is no hidden layer, take the network's output instead.
+    network, which is the last layer of `model`, are those of `_hidden`. If there is none, take the network's output.
 
     Args:
         images: (N, ...), as `model` takes them.

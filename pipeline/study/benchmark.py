@@ -174,12 +174,14 @@ class Imported(Section):
 
     The function is called with a `ModelSpec`, which holds `arguments`. `source` is the file or folder that contains the
     module, relative to this project's folder. A change of `source` retrains the model. The parent folder of `source` is
-    added to Python's import path. If `name` is `keras.applications:<function>`, `source` is this project's
+    added to Python's import path. `batch_norm_momentum`, if given, replaces the momentum of the running averages of
+    every `BatchNormalization`. If `name` is `keras.applications:<function>`, `source` is this project's
     `pipeline/models/application.py`.
     """
 
     name: Annotated[str, AfterValidator(_importable)]
     arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    batch_norm_momentum: Annotated[float, Field(gt=0, lt=1)] | None = None
     source: SourcePath
 
     @property

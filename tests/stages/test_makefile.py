@@ -119,6 +119,10 @@ def test_the_loader_finds_the_cuda_libraries_of_the_environment(folder):
     assert make(folder, "show", "ENGINE=cuda").strip() == ":".join(map(str, libraries))
 
 
+def test_a_misspelt_variable_is_refused(folder):
+    assert "there is no variable BATCHSIZE, only ARGUMENTS BASELINE" in make(folder, "advise", "BATCHSIZE=32")
+
+
 def test_an_unknown_engine_is_refused(folder):
     assert "ENGINE is one of cpu cuda cuda-jax tpu, not 'gpu'" in make(folder, "study", "ENGINE=gpu")
 

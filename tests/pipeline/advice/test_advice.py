@@ -8,9 +8,20 @@ from pathlib import Path
 import projects
 import pytest
 import yaml
+from comparisons import between, pair, run
 from conftest import REPOSITORY, write_data
 
-from pipeline.advice.proposal import PROCESS_SECONDS, STUDY_SECONDS, TRACING, YOURS, Size, choose_size, propose
+from pipeline.advice.proposal import (
+    PROCESS_SECONDS,
+    STUDY_SECONDS,
+    TRACING,
+    YOURS,
+    Size,
+    choose_size,
+    propose,
+    slow_policy,
+)
+from pipeline.comparison.tables import Tables
 from pipeline.errors import InputError
 from pipeline.study.schema import Study, load_study
 from stages import advise as stage
@@ -113,6 +124,17 @@ def test_advise_uses_the_whole_data_set_even_after_a_small_study(monkeypatch):
     assert (asked_for.train, asked_for.test) == ("train", "test")
 
 
+@pytest.mark.parametrize(("kernels", "slow"), [("Eigen", "mixed_bfloat16"), ("oneDNN", "mixed_float16")])
+def test_mixtures_are_of_the_fastest_policy_that_the_baselines_library_computes(kernels, slow):
+    of = {"float32": "oneDNN", "mixed_float16": kernels, "mixed_bfloat16": "oneDNN"}
+    speeds = {"mixed_float16": between(0.32, 0.46), "mixed_bfloat16": between(0.30, 0.45)}
+    tables = Tables(
+        [run(name, 0, benchmark=YOURS, kernels=library) for name, library in of.items()],
+        [pair(benchmark=YOURS, candidate=name, speedup=speed) for name, speed in speeds.items()],
+    )
+    assert slow_policy(Study.model_validate(PROFILE).without({"tf32": ""}), tables) == slow
+
+
 def test_non_square_images_need_an_image_size():
     model = {"name": "dense", "units": 8, "source": "pipeline/models/dense.py"}
     asked = {"dataset": "mnist", "model": model, "batch_size": 64}
@@ -129,6 +151,7 @@ def test_non_square_images_need_an_image_size():
         ({"model": "lost:build"}, "lost.py does not exist"),
         ({"model": "dense", "arguments": {"unit": 8}}, "unknown key. Did you mean 'units'?"),
         ({"dataset": "Not A Name"}, "--dataset Not A Name: 1 fault"),
+        ({"recipe": {"num_epochs": 2, "batch_size": 16}}, "--recipe: batch_size can't be part of it"),
     ],
 )
 def test_bad_input_is_refused_and_leaves_params_yaml_unchanged(project, changes, words):

@@ -315,6 +315,12 @@ def test_keras_applications_get_a_head_for_the_classes_of_the_data(name):
     assert scales[:2] == ([255.0, 1 / 255.0] if name == "EfficientNetB0" else [])  # its own would darken images again
 
 
+def test_batch_norm_gets_the_momentum_of_the_study():
+    model, _ = build(application("MobileNetV2") | {"batch_norm_momentum": 0.9}, image_size=32)
+    norms = [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.BatchNormalization)]
+    assert {layer.momentum for layer in norms} == {0.9}
+
+
 def test_an_unknown_keras_application_is_refused_with_a_suggestion():
     with pytest.raises(InputError, match=r"keras\.applications has no function ResNet51\. Did you mean ResNet"):
         build(application("ResNet51"))
