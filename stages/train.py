@@ -67,7 +67,7 @@ def planned(arguments: argparse.Namespace) -> tuple[Study, Study, dict[RunKey, I
 def check_model(study: Study, name: str) -> None:
     """Raise `InputError` if the model of the benchmark `name` can't be trained.
 
-    Check only if the model is imported or the optimizer has arguments.
+    Skip this check unless the model is imported or the optimizer has arguments.
     """
     benchmark = study.benchmarks[name]
     if isinstance(benchmark.model, Imported) or benchmark.optimizer.arguments:  # others are known to train

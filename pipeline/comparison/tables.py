@@ -145,7 +145,7 @@ def table_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str
 
 
 def read_table(path: Path) -> list[Row]:
-    """Return the rows of `runs.csv` or `pairs.csv`, without estimates. Raise `InputError` if the file is missing."""
+    """Return the rows of a CSV file, with one attribute for each column. Raise `InputError` if the file is missing."""
     if not path.is_file():
         raise InputError(f"{path} is missing. Make it with: dvc repro")
     import pandas as pd

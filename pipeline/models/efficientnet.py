@@ -73,7 +73,7 @@ def build(
 
 
 def _inverted_residual(x, filters, kernel_size, stride, expansion, normalise):
-    """Expand the channels of `x`, filter each channel in space, weigh the channels, and project to `filters` channels.
+    """Expand the channels of `x`, filter each channel in space, weight the channels, and project to `filters` channels.
 
     Add `x` to the result if the two have the same shape.
     """

@@ -151,7 +151,7 @@ def adjust(pairs: Sequence[PValues], families: Sequence[Hashable]) -> list[PValu
 
 
 def outcome(equivalence_p_value: float | None, difference_p_value: float | None) -> EquivalenceOutcome:
-    """Return the outcome, given the p-values of the two one-sided tests (TOST) and of the test of "no difference".
+    """Return the outcome, given the p-values of the test of equivalence and of the test of "no difference".
 
     Unknown p-values decide nothing.
     """

@@ -109,9 +109,9 @@ def obtain(
 
 
 def set_aside(place: Path) -> None:
-    """Move the folder `place` into the store if its files are unchanged since `seal`.
+    """Move the folder `place` into the store if its files are unchanged since `seal` and the store has no such folder.
 
-    If the files were changed, or the store already has a folder of this identity, delete `place`.
+    Otherwise, delete `place`.
     """
     said = read_identity(place)
     if said and is_made(place, said["of"]):

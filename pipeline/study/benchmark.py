@@ -173,9 +173,9 @@ class Imported(Section):
     """Build the model with the user's function. `name` is `<module>:<function>`.
 
     The function is called with a `ModelSpec`, which holds `arguments`. `source` is the file or folder that contains the
-    module, relative to this project's folder. A change of `source` retrains the model. The parent folder of `source` is
-    added to Python's import path. `batch_norm_momentum`, if given, replaces the momentum of the running averages of
-    every `BatchNormalization`. If `name` is `keras.applications:<function>`, `source` is this project's
+    module, relative to this project's folder. If a file in `source` changes, the model is trained again. The parent
+    folder of `source` is added to Python's import path. `batch_norm_momentum`, if given, replaces the momentum of the
+    running averages of every `BatchNormalization`. If `name` is `keras.applications:<function>`, `source` must be
     `pipeline/models/application.py`.
     """
 

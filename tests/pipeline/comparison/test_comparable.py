@@ -60,7 +60,7 @@ def test_the_error_names_a_run_that_does_not_match_the_others(changes, what):
         ({"image": IMAGE}, "container image (none; cpu c on debian)"),
     ],
 )
-def test_a_run_from_another_machine_or_with_other_packages_is_refused(changes, what):
+def test_runs_of_one_seed_on_two_machines_and_runs_with_other_packages_are_refused(changes, what):
     found = records()
     environment = found[KEY].environment | changes
     assert f"they differ in {what}" in refusal(found | {KEY: changed(found[KEY], environment=environment)})

@@ -206,7 +206,7 @@ def test_a_fetched_file_is_not_fetched_again(served):
     assert same_as_whole(hosts.fetch()[0])
 
 
-def test_the_last_line_says_what_to_do_if_no_host_answers(served, tmp_path):
+def test_the_last_lines_say_what_to_do_if_no_host_answers(served, tmp_path):
     served()
     with pytest.raises(InputError) as caught:
         prepare("images", DatasetSource(tfds="cifar100"), tmp_path / "data")

@@ -17,7 +17,7 @@ from pipeline.machine.engine_choice import SWITCH, choose_engine, kernels_for
         (["mixed_float16"], ["avx2", "avx512_bf16"], "usual"),
     ],
 )
-def test_float16_uses_its_own_kernels_where_the_usual_ones_would_fall_back(monkeypatch, policies, features, expected):
+def test_float16_uses_tensorflows_own_kernels_where_onednns_would_fall_back(monkeypatch, policies, features, expected):
     monkeypatch.setattr("pipeline.machine.engine_choice.cpu_features", lambda: features)
     assert kernels_for(policies) == expected
 

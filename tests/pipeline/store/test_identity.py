@@ -220,7 +220,7 @@ def test_runs_that_differ_only_in_packages_are_not_silently_repeated(monkeypatch
     check_packages(Path("nowhere"), of)
 
 
-def test_speed_depends_on_device_and_driver_and_numerics_on_device():
+def test_the_identity_of_speed_covers_device_driver_budget_and_code_and_that_of_numerics_the_device():
     found = study()
     here = of_speed(found, "mnist_dense", "V100", "580")
     assert here == of_speed(found, "mnist_dense", "V100", "580")

@@ -105,7 +105,9 @@ FIXED = {"mode": "fixed", "value": 128.0}
         ("custom", "mixed_float16", FIXED, 128.0),
     ],
 )
-def test_every_loss_scale_works_with_every_loop(workspace, loop, policy, loss_scale, final):
+def test_dynamic_loss_scales_work_with_both_loops_and_a_fixed_one_with_the_custom_loop(
+    workspace, loop, policy, loss_scale, final
+):
     adam = {"name": "rmsprop", "learning_rate": 0.001}
     record = train(
         study_with(policy, {"loop": loop, "loss_scale": loss_scale}, num_epochs=3, optimizer=adam), workspace
