@@ -88,8 +88,8 @@ class OwnModel(Section):
     """
 
     LAYERS: ClassVar[tuple[str, ...]]
-    USUAL: ClassVar[Mapping[str, int]] = {}
-    USUAL_ON_ACCELERATOR: ClassVar[Mapping[str, int]] = {}
+    USUAL: ClassVar[Mapping[str, float]] = {}
+    USUAL_ON_ACCELERATOR: ClassVar[Mapping[str, float]] = {}
 
 
 class Dense(OwnModel):
@@ -110,6 +110,7 @@ class EfficientNet(OwnModel):
     """Choose EfficientNet-B0. `depth` multiplies the number of blocks in every stage but the first, rounded up."""
 
     LAYERS: ClassVar = ("Conv2D", "DepthwiseConv2D", "Dense")
+    USUAL: ClassVar = {"batch_norm_momentum": 0.9}
 
     name: Literal["efficientnet"]
     depth: PositiveFloat = 1.0
