@@ -29,11 +29,11 @@ def summarise() -> None:
     found = what_was_found()
     table = found["table"]
     header, *lines = aligned([table["columns"], *(row for rows in table["rows"].values() for row in rows)])
-    if lines:
-        print(header)
     for benchmark, advice in found["advice"].items():
         say("summary.advice", title=found["titles"][benchmark], advice=advice)
-        for _ in table["rows"][benchmark]:
+        if rows := table["rows"][benchmark]:
+            print(header)
+        for _ in rows:
             print(lines.pop(0))
     for text in table["failed"]:
         print(text)
